@@ -131,7 +131,7 @@ export const pods = defineResource<PodView>({
 /** Pods of apps, without those of their backing services. */
 export const podSelector = `${labels.app},${labels.component}=app`;
 
-function slim({ name, namespace = '', uid, resourceVersion, creationTimestamp }: ObjectMeta): ObjectMeta {
+function pickObjectMeta({ name, namespace = '', uid, resourceVersion, creationTimestamp }: ObjectMeta): ObjectMeta {
   return { name, namespace, uid, resourceVersion, creationTimestamp };
 }
 
@@ -143,7 +143,7 @@ export function toAppView(object: KubeObject): AppView {
     data === undefined
       ? { ...unread, title: metadata.name }
       : readView({ ...data, pinned: findPins((object as unknown as StoredHostedApp).spec) });
-  return { apiVersion, kind: object.kind, metadata: slim(metadata), view };
+  return { apiVersion, kind: object.kind, metadata: pickObjectMeta(metadata), view };
 }
 
 const unread = {
@@ -193,7 +193,7 @@ export function toPodView(object: KubeObject): PodView {
   return {
     apiVersion,
     kind: object.kind,
-    metadata: slim(metadata),
+    metadata: pickObjectMeta(metadata),
     view: {
       app: metadata.labels?.[labels.app] ?? '',
       address: isOver ? undefined : status.podIP,

@@ -1,6 +1,6 @@
 // The chart's values for hosted apps: how many, what they may take, and how they are run.
 import { z } from 'zod';
-import { duration, name, optional } from './value-kinds.ts';
+import { duration, name, allowEmpty } from './value-kinds.ts';
 
 export const apps = z.strictObject({
   max: z.int().min(1).max(100_000).default(500).describe('Maximum number of hosted apps.'),
@@ -40,7 +40,7 @@ export const apps = z.strictObject({
     .describe(
       'How often the operator reads from the kubelets (port 10250 of network.nodeCidrs) what apps use, and lets them request that, and how full disks are, for metrics. 0s: never; apps then request a hundredth of their CPU limit and an eighth of their memory limit.',
     ),
-  idleAfter: optional(z.union([z.literal('auto'), duration]))
+  idleAfter: allowEmpty(z.union([z.literal('auto'), duration]))
     .default('')
     .describe(
       'Time without use after which an app is put to rest that does not set spec.run.idleAfter: auto (chosen by its own pauses) or a duration. If empty, only apps that ask for it rest.',
@@ -51,8 +51,8 @@ export const apps = z.strictObject({
     .max(3_600)
     .default(120)
     .describe('Time limit in seconds of a call to an app, until the last byte of its response.'),
-  runtimeClassName: optional(name).default('').describe('RuntimeClass of app pods, such as gvisor.'),
-  storageClass: optional(name)
+  runtimeClassName: allowEmpty(name).default('').describe('RuntimeClass of app pods, such as gvisor.'),
+  storageClass: allowEmpty(name)
     .default('')
     .describe('StorageClass of app volumes. Defaults to the default StorageClass of the cluster.'),
 });

@@ -1,9 +1,9 @@
 // Chart values of benchmarks.
 import { z } from 'zod';
-import { optional, quantity } from './value-kinds.ts';
+import { allowEmpty, quantity } from './value-kinds.ts';
 
 export const bench = z.strictObject({
-  schedule: optional(z.string().regex(/^(\S+\s+){4}\S+$/))
+  schedule: allowEmpty(z.string().regex(/^(\S+\s+){4}\S+$/))
     .default('')
     .describe(
       'When benchmarks run, in cron form and UTC, such as "0 3 * * *". If empty, none run. Model calls are charged to the app that is benchmarked, within its daily budget.',

@@ -1,6 +1,6 @@
 // The chart's values of what uses cost, what authors earn, and the key that signs both.
 import { z } from 'zod';
-import { name, optional, usd } from './value-kinds.ts';
+import { name, allowEmpty, usd } from './value-kinds.ts';
 
 export const prices = z.strictObject({
   noticeDays: z
@@ -33,7 +33,7 @@ export const revenue = z.strictObject({
 });
 
 export const receipts = z.strictObject({
-  keySecret: optional(name)
+  keySecret: allowEmpty(name)
     .default('')
     .describe(
       'Secret in the namespace of the release whose key `key` is an Ed25519 private key (PKCS#8, PEM). If empty, one is made and kept.',

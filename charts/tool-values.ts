@@ -1,10 +1,10 @@
 // Chart values of the services behind tools.
 import { z } from 'zod';
-import { labels, name, optional, port, quantity, workload } from './value-kinds.ts';
+import { labels, name, allowEmpty, port, quantity, workload } from './value-kinds.ts';
 
 const serviceAddress = {
   enabled: z.boolean().default(false).describe('Run this service with the release.'),
-  url: optional(z.string().regex(/^https?:\/\//))
+  url: allowEmpty(z.string().regex(/^https?:\/\//))
     .default('')
     .describe('Base URL of a service that runs elsewhere, used if enabled is false.'),
   namespaceLabels: labels
@@ -35,7 +35,7 @@ export const tools = z.strictObject({
   searxng: z
     .strictObject({
       ...backingService('docker.io/searxng/searxng:2026.11.2-cccbc9e15', ['100m', '256Mi'], ['1', '1Gi']),
-      secretKeySecret: optional(name)
+      secretKeySecret: allowEmpty(name)
         .default('')
         .describe('Secret whose key `secret` is the secret key of SearXNG. If empty, one is created once and kept.'),
     })
@@ -69,7 +69,7 @@ export const tools = z.strictObject({
         .min(1)
         .default('Systran/faster-whisper-small')
         .describe('Speech recognition model; also used if url is set.'),
-      modelClaim: optional(name)
+      modelClaim: allowEmpty(name)
         .default('')
         .describe(
           'PersistentVolumeClaim with the model, laid out as a Hugging Face cache. If empty, each pod downloads the model before it starts, and can reach the public internet on port 443.',

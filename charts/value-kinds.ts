@@ -31,7 +31,7 @@ export const labelKey = z
   .string()
   .regex(/^[A-Za-z0-9]([-A-Za-z0-9._/]*[A-Za-z0-9])?$/)
   .max(317);
-export const optional = <Schema extends z.ZodType>(schema: Schema): z.ZodUnion<readonly [Schema, z.ZodLiteral<''>]> =>
+export const allowEmpty = <Schema extends z.ZodType>(schema: Schema): z.ZodUnion<readonly [Schema, z.ZodLiteral<''>]> =>
   z.union([schema, z.literal('')]);
 /** Amount of money in USD. */
 /** As spec.models.dailyBudgetUsd of a HostedApp has it. */

@@ -18,7 +18,7 @@ import {
   host,
   domain,
   labelKey,
-  optional,
+  allowEmpty,
   usd,
   dailyBudget,
   resources,
@@ -33,7 +33,9 @@ const gateway = z.strictObject({
       'Create the Gateway. If false, a Gateway with this name and namespace must exist, with the listeners https (for *.appsDomain), https-base (for baseDomain) and http.',
     ),
   name: name.default('moorage').describe('Name of the Gateway.'),
-  namespace: optional(name).default('').describe('Namespace of the Gateway. Defaults to the namespace of the release.'),
+  namespace: allowEmpty(name)
+    .default('')
+    .describe('Namespace of the Gateway. Defaults to the namespace of the release.'),
   className: name.describe('GatewayClass, such as traefik, envoy-gateway or cilium.'),
   tlsSecretName: name
     .default('moorage-wildcard')
@@ -63,7 +65,7 @@ const gateway = z.strictObject({
     .describe(
       'max-age of Strict-Transport-Security, which has browsers use https alone for the API and for each app. Set it, to 31536000 at last, once the certificate is of a public issuer: for that long a browser refuses a site whose certificate it does not trust. With 0 there is no such header.',
     ),
-  probeUrl: optional(z.string().regex(/^https?:\/\//))
+  probeUrl: allowEmpty(z.string().regex(/^https?:\/\//))
     .default('')
     .describe(
       'Base URL of the gateway inside the cluster, through which an app is probed before it is reported as live. If empty, apps are not probed.',
@@ -78,10 +80,10 @@ const registry = z.strictObject({
     .describe(
       'Secret of type kubernetes.io/dockerconfigjson in the namespace of the release, for pushing images. Only the registry proxy has it.',
     ),
-  pullSecret: optional(name)
+  pullSecret: allowEmpty(name)
     .default('')
     .describe('Secret of the same type in the apps namespace, if pulling images requires credentials.'),
-  pushTokenSecret: optional(name)
+  pushTokenSecret: allowEmpty(name)
     .default('')
     .describe(
       'Secret whose key `secret` (at least 32 characters) makes the tokens by which builds push. If empty, one is created once and kept. Set it if the chart is rendered without a cluster (GitOps).',
@@ -93,7 +95,7 @@ const registry = z.strictObject({
       resources: { requests: { cpu: '25m', memory: '64Mi' }, limits: { cpu: '1', memory: '256Mi' } },
     })
     .describe('The registry proxy, through which builds push and read their cache.'),
-  mirror: optional(host)
+  mirror: allowEmpty(host)
     .default('')
     .describe(
       'Registry used in place of those of mirrorOf. It must not require credentials, unless it is the registry for app images itself.',
@@ -111,7 +113,7 @@ const registry = z.strictObject({
     .describe(
       'Remove images and caches that are no longer kept (builds.imageLimit, builds.cacheLimit), and those of deleted apps, from the registry. The push account must be allowed to delete. If false, leave that to the retention rules of the registry.',
     ),
-  volumeClaim: optional(z.string().regex(/^[a-z0-9][-a-z0-9.]*\/[a-z0-9][-a-z0-9.]*$/))
+  volumeClaim: allowEmpty(z.string().regex(/^[a-z0-9][-a-z0-9.]*\/[a-z0-9][-a-z0-9.]*$/))
     .default('')
     .describe(
       'PersistentVolumeClaim on which the registry stores, as namespace/name, if it runs in this cluster: builds wait while it is nearly full.',
@@ -132,7 +134,7 @@ const git = z.strictObject({
     .describe('Allowed git hosts that are reached over plain HTTP; only hosts inside the cluster.'),
   namespaceLabels: labels.default({}).describe('Labels of the namespace of a git server inside the cluster.'),
   port: port.default(8080).describe('TCP port of the pods of that git server.'),
-  readTokenSecret: optional(name)
+  readTokenSecret: allowEmpty(name)
     .default('')
     .describe(
       'Secret with the key "secret" (at least 32 characters), if that git server gives a repository only to the holder of a token for it. It must have the same secret. A build then reads the repository of its own app alone.',
@@ -192,7 +194,7 @@ const network = z.strictObject({
 const models = z.strictObject({
   router: z
     .strictObject({
-      baseUrl: optional(z.string().regex(/^https?:\/\//))
+      baseUrl: allowEmpty(z.string().regex(/^https?:\/\//))
         .default('')
         .describe(
           'Base URL of the model router, such as https://openrouter.ai/api/v1 or http://litellm.llm.svc.cluster.local:4000. If empty, models are not available.',
@@ -201,10 +203,10 @@ const models = z.strictObject({
         .enum(['openrouter', 'litellm'])
         .default('openrouter')
         .describe('Kind of router, which decides how the cost of a call is read.'),
-      keySecret: optional(name)
+      keySecret: allowEmpty(name)
         .default('')
         .describe('Secret in the namespace of the release whose key `key` holds the API key for the router.'),
-      billKeySecret: optional(name)
+      billKeySecret: allowEmpty(name)
         .default('')
         .describe(
           'Secret whose key `key` holds a key that may read what the router billed, where the one of `keySecret` may not: a management key of OpenRouter, or a key of an administrator of LiteLLM.',
@@ -238,12 +240,12 @@ const models = z.strictObject({
     .default(256)
     .describe('Maximum number of model calls in flight with the platform key, on all replicas together.'),
   callSeconds: z.int().min(1).max(900).default(120).describe('Time limit of a call, in seconds.'),
-  listConfigMap: optional(name)
+  listConfigMap: allowEmpty(name)
     .default('')
     .describe(
       'ConfigMap in the namespace of the release whose key `models.yaml` replaces the list of models in the image.',
     ),
-  appTokenSecret: optional(name)
+  appTokenSecret: allowEmpty(name)
     .default('')
     .describe(
       'Secret whose key `secret` (at least 32 characters) signs the tokens of apps. If empty, one is created once and kept.',
@@ -259,19 +261,19 @@ const postgres = z.strictObject({
     ),
   image: z.string().min(1).default('postgres:17-bookworm').describe('Image of PostgreSQL, version 15 or newer.'),
   storage: quantity.default('5Gi').describe('Size of the volume.'),
-  storageClass: optional(name)
+  storageClass: allowEmpty(name)
     .default('')
     .describe('StorageClass of the volume. Defaults to the default StorageClass of the cluster.'),
   resources: resources.default({ requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '512Mi' } }),
 });
 
 const metering = z.strictObject({
-  tokenSecret: optional(name)
+  tokenSecret: allowEmpty(name)
     .default('')
     .describe(
       'Secret in the namespace of the release whose key `token` gateways send with their access logs. If empty, one is made and kept.',
     ),
-  gatewayNamespace: optional(name)
+  gatewayNamespace: allowEmpty(name)
     .default('')
     .describe(
       'Namespace of the gateway and its shipper: the Secret that is made, moorage-metering, is copied into it, and Prometheus finds the shipper there. If empty, nothing is copied, and the shipper is looked for in the namespace of the Gateway.',
@@ -286,17 +288,17 @@ const metering = z.strictObject({
 });
 
 const database = z.strictObject({
-  urlSecret: optional(name)
+  urlSecret: allowEmpty(name)
     .default('')
     .describe(
       'Secret in the namespace of the release whose key `url` is postgres://role:password@host/database, for version 15 or newer: what the API connects with. Connections are encrypted if the server offers it; add ?sslmode=verify-full to require it and to check the certificate. If empty and postgres.enabled is false, models are not available.',
     ),
-  migratorUrlSecret: optional(name)
+  migratorUrlSecret: allowEmpty(name)
     .default('')
     .describe(
       'Secret whose key `url` is the same database with the role that owns the schema. Each pod of the API migrates with it before it serves, and gives the role of urlSecret its rights: that one can then neither change the schema nor what is recorded. If empty, the role of urlSecret owns everything, and the API warns at its start.',
     ),
-  caSecret: optional(name)
+  caSecret: allowEmpty(name)
     .default('')
     .describe(
       'Secret whose key `ca.crt` certifies the database server; it is mounted for ?sslmode=verify-full&sslrootcert=/etc/moorage-database/ca.crt. If empty, public authorities count.',
@@ -319,7 +321,7 @@ const database = z.strictObject({
 
 export const values = z.strictObject({
   baseDomain: domain.describe('Domain of the API, which is served at https://<baseDomain>.'),
-  appsDomain: optional(domain)
+  appsDomain: allowEmpty(domain)
     .default('')
     .describe(
       'Domain of the apps, each of which is served at https://<app>.<appsDomain>. Defaults to baseDomain. Give apps a registered domain of their own, so that no app can set cookies for the API.',
@@ -358,7 +360,7 @@ export const values = z.strictObject({
   submissions: z
     .strictObject({
       perDay: z.int().min(1).default(20).describe('Maximum number of new apps that a caller can submit in 24 hours.'),
-      modelsUsd: optional(dailyBudget)
+      modelsUsd: allowEmpty(dailyBudget)
         .default('')
         .describe(
           'Daily budget in USD with which a newly submitted app can call models (spec.models of its HostedApp), paid with the platform key. If empty, it cannot until the operator sets spec.models.enabled.',
@@ -376,7 +378,7 @@ export const values = z.strictObject({
         .array(cidr)
         .default([])
         .describe('Addresses whose X-Forwarded-For header is trusted: those of the pods of the gateway.'),
-      callerSaltSecret: optional(name)
+      callerSaltSecret: allowEmpty(name)
         .default('')
         .describe(
           'Secret whose key `salt` (at least 32 characters) is used to hash callers. If empty, one is created once and kept. Set it if the chart is rendered without a cluster (GitOps).',
@@ -414,7 +416,7 @@ export const values = z.strictObject({
         .describe(
           'Maximum number of requests that a pod of it holds for one client: an IPv4 address, or a /56 of IPv6. A client is known by X-Forwarded-For of the gateway; proxies before it belong in api.trustedProxies.',
         ),
-      probeTokenSecret: optional(name)
+      probeTokenSecret: allowEmpty(name)
         .default('')
         .describe(
           'Secret whose key `token` (at least 32 characters) marks requests of the platform that wake no app. If empty, one is created once and kept.',

@@ -1,7 +1,7 @@
 // `npm run up`, `down` and `status`: reads the command line and runs the command on the chosen target.
 import { readCommandLine } from '../lib/command-line.ts';
 import { commandLine, readArguments, type Arguments } from './arguments.ts';
-import { say } from './report.ts';
+import { printLine } from './report.ts';
 import { StepError } from '../localnode/steps.ts';
 import { pickTarget } from './targets.ts';
 
@@ -11,8 +11,8 @@ async function main(args: Arguments): Promise<number> {
   if (args.command === 'down') await target.down();
   if (args.command !== 'status') return 0;
   const problems = await target.status();
-  for (const problem of problems) say(`  -> ${problem}`);
-  say(problems.length === 0 ? 'everything is running' : 'not everything is running');
+  for (const problem of problems) printLine(`  -> ${problem}`);
+  printLine(problems.length === 0 ? 'everything is running' : 'not everything is running');
   return problems.length === 0 ? 0 : 1;
 }
 

@@ -5,7 +5,7 @@ import { node } from '../localnode/node/settings.ts';
 import { paths } from '../localnode/paths.ts';
 import type { Reporter, Step } from '../localnode/steps.ts';
 
-export function say(line: string): void {
+export function printLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
@@ -175,7 +175,7 @@ export class Progress {
 
 /** Prints the addresses of a local cluster. `begun`: when `up` was called, in milliseconds since 1970. */
 export function printAddresses(begun: number, ports: GatewayPorts): void {
-  say(`
+  printLine(`
 Moorage is up after ${formatElapsed(Date.now() - begun)}.
 
   base URL      ${formatHttpsUrl(node.baseDomain, ports)}

@@ -11,7 +11,7 @@ import { createNodeTarget } from './node/target.ts';
 import { findNodeObstacle } from '../localnode/node/disk/space.ts';
 import { paths } from '../localnode/paths.ts';
 import { createKubectl, type Kubectl } from '../localnode/kubectl.ts';
-import { createLineReporter, say } from './report.ts';
+import { createLineReporter, printLine } from './report.ts';
 import { run } from '../localnode/shell.ts';
 import { runSteps } from '../localnode/steps.ts';
 import { installChart, release, waitForRelease, checkWorkloads } from './install/release.ts';
@@ -79,7 +79,7 @@ function createExistingTarget(context: string, values: string | undefined): Targ
         ],
         createLineReporter(),
       );
-      say(`\nMoorage is installed on ${context}. Try: kubectl --context ${context} get happ --all-namespaces`);
+      printLine(`\nMoorage is installed on ${context}. Try: kubectl --context ${context} get happ --all-namespaces`);
     },
     down: async () => {
       const helm = await findHelm();
@@ -94,14 +94,14 @@ function createExistingTarget(context: string, values: string | undefined): Targ
         context,
         '--ignore-not-found',
       ]);
-      say(
+      printLine(
         `Moorage was uninstalled from ${context}. The custom resource definition and the HostedApps remain; to delete both: kubectl delete crd hostedapps.moorage.dev`,
       );
     },
     status: async () => {
       const kubectl = createKubectl(await findKubectl(), kubeconfig, context);
       try {
-        say(await kubectl(['-n', release.namespace, 'get', 'deployments,statefulsets,pods']));
+        printLine(await kubectl(['-n', release.namespace, 'get', 'deployments,statefulsets,pods']));
         return [...(await checkWorkloads(kubectl, new Set([release.namespace]))), ...(await checkBaseUrl(kubectl))];
       } catch (error) {
         return [error instanceof Error ? error.message : String(error)];

@@ -16,7 +16,7 @@ import { createBuildQueue } from './build-queue/build-queue.ts';
 import { readOperatorConfig } from './config.ts';
 import { createCertificateTask } from './gateway-certificate.ts';
 import { createActivatorPool, createActivityRecord, createActivityTask } from './idle/activators.ts';
-import { byApp, mirrorCluster } from './reconcile/caches.ts';
+import { byApp, createCaches } from './reconcile/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
 import type { InstallationConfig } from './reconcile/installation-config.ts';
 import { createRetentionTask } from './retention/retention.ts';
@@ -42,9 +42,9 @@ export async function runOperator(): Promise<void> {
   const client = createClient(connection, { userAgent: 'moorage-operator' });
   const manager = createManager({
     ...{ client, log, registry, healthPort: internalPort, leaderElection: lease },
-    routes: lookupRoutes(config, read.internalToken),
+    routes: createLookupRoutes(config, read.internalToken),
   });
-  const caches = mirrorCluster(manager, config);
+  const caches = createCaches(manager, config);
   const recorder = createEventRecorder({ client, controller: 'moorage.dev/operator', instance: lease.identity, log });
 
   const metrics = createSpaceMetrics(registry);
@@ -130,7 +130,7 @@ export async function runOperator(): Promise<void> {
 const maximumLookups = 4;
 
 /** Answers the API, which asks whether a repository can be read before it takes a name for it. */
-function lookupRoutes(
+function createLookupRoutes(
   { gitHosts, gitReadSecret }: InstallationConfig,
   token: string | undefined,
 ): Record<string, RequestListener> {

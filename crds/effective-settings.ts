@@ -90,12 +90,12 @@ function mergeByName(ownItems: unknown, fileItems: unknown): unknown[] {
 }
 
 /** Lays the fields of `over` on those of `under`, section by section. */
-function overlay(under: Fields, over: Fields): Fields {
+function mergeFields(under: Fields, over: Fields): Fields {
   const merged = Object.entries(over)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]): [string, unknown] => {
       const below = under[name];
-      return [name, isFields(value) && isFields(below) ? overlay(below, value) : value];
+      return [name, isFields(value) && isFields(below) ? mergeFields(below, value) : value];
     });
   return { ...under, ...Object.fromEntries(merged) };
 }
@@ -116,7 +116,7 @@ export function resolveSpec(app: Configured, settings: ReportedSettings | undefi
       if (isMergedByName(path)) return setAt(fields, path, mergeByName(readAt(own, path), value));
       return isSet(app, pins, path) ? fields : setAt(fields, path, value);
     },
-    overlay(defaults, own),
+    mergeFields(defaults, own),
   ) as unknown as HostedAppSpec;
   const { env, secrets } = merged.run;
   // The file cannot replace a variable that the installation takes from a Secret.

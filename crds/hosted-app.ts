@@ -298,7 +298,7 @@ export const models = z.strictObject({
 });
 
 /** A path at the app itself; never an address elsewhere. */
-function pathAtApp(field: string): z.ZodString {
+function appPath(field: string): z.ZodString {
   return addRules(
     z.string().max(200),
     createPatternRule(
@@ -315,10 +315,10 @@ export const agents = z.strictObject({
     .describe(
       'Whether the operations of the app are offered to agents as tools at /mcp, named <name>.<operation>. The app can be called in either case.',
     ),
-  openapi: pathAtApp('openapi')
+  openapi: appPath('openapi')
     .default('/openapi.json')
     .describe('Path of the OpenAPI document of the app (3.1, 3.0 or 2.0; JSON or YAML).'),
-  mcp: pathAtApp('mcp')
+  mcp: appPath('mcp')
     .default('/mcp')
     .describe(
       'Path of the MCP endpoint of the app (streamable HTTP). If one responds there, its tools are used instead of the OpenAPI document.',

@@ -33,7 +33,7 @@ export function createSecretMask({ values, variables = [] }: MaskOptions): Secre
     for (const form of forms) masked = masked.replaceAll(form, shown);
     masked = maskCredentials(masked);
     if (assigned === undefined) return masked;
-    return masked.replace(assigned, `$1${shown}`).replace(words, (word) => (looksRandom(word) ? shown : word));
+    return masked.replace(assigned, `$1${shown}`).replace(words, (word) => (isLikelyRandom(word) ? shown : word));
   };
 }
 
@@ -77,7 +77,7 @@ function maskTail(text: string, forms: readonly string[]): string {
 const words = /[A-Za-z0-9_+/=-]{16,}/g;
 
 /** Random letters and digits: neither a word, a path, a number nor a compound name. */
-function looksRandom(word: string): boolean {
+function isLikelyRandom(word: string): boolean {
   const parts = word.split(/[_+/=-]/);
   return parts.some(
     (part) => part.length >= 12 && /\d/.test(part) && /[A-Za-z]/.test(part) && measureEntropy(part) > 3,

@@ -85,11 +85,11 @@ export function closeAlso(more: readonly string[]): readonly string[] {
 function keepOutermost(all: readonly string[]): string[] {
   const unique = [...new Set(all)];
   return unique
-    .filter((cidr) => !unique.some((other) => other !== cidr && contains(other, cidr)))
+    .filter((cidr) => !unique.some((other) => other !== cidr && isSupernet(other, cidr)))
     .sort((one, other) => readFamily(one) - readFamily(other));
 }
 
-function contains(outer: string, inner: string): boolean {
+function isSupernet(outer: string, inner: string): boolean {
   const [, length] = outer.split('/');
   const [address = '', innerLength] = inner.split('/');
   return (

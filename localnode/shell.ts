@@ -65,7 +65,7 @@ function watchLines(onLine: (line: string) => void) {
 }
 
 /** True when the program exits with 0, false when it exits with anything else or does not exist. */
-export async function succeeds(file: string, args: readonly string[]): Promise<boolean> {
+export async function canRun(file: string, args: readonly string[]): Promise<boolean> {
   const result = await execa(file, args, { reject: false, stdio: 'ignore' });
   return !result.failed;
 }

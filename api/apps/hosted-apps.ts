@@ -1,7 +1,13 @@
 // HostedApps as the API reads them: the resource, a cache that finds them by repository, owner/name and caller, and the
 // author of each.
 import type { StoredHostedApp } from '../../crds/hosted-app.ts';
-import { indexByLabel, defineResource, type Indexer, type KubeType, type Store } from '../../lib/kubernetes/index.ts';
+import {
+  createLabelIndexer,
+  defineResource,
+  type Indexer,
+  type KubeType,
+  type Store,
+} from '../../lib/kubernetes/index.ts';
 import { group, kind, labels, plural, version } from '../../crds/names.ts';
 import { sortAgain } from '../../lib/values.ts';
 import {
@@ -31,8 +37,8 @@ const networkIndex = 'network';
 export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
   [repositoryIndex]: (app) => [hashRepository(readRepository(app).url)],
   [pathIndex]: (app) => [formatRepositoryPath(app)],
-  [callerIndex]: indexByLabel(labels.caller),
-  [networkIndex]: indexByLabel(labels.network),
+  [callerIndex]: createLabelIndexer(labels.caller),
+  [networkIndex]: createLabelIndexer(labels.network),
 };
 
 /** Finds apps in the cache. If several have the same repository, the oldest one counts. */

@@ -21,16 +21,16 @@ export interface HostOptions {
   /** Folder of clones; an app without one there is hosted from its git host. */
   readonly copies: string | undefined;
   readonly installation: () => Promise<Installation>;
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
 }
 
 /** Creates the Secrets of an app and applies its manifest. @throws Fault with the cluster's message if it rejects the app */
-export async function hostApp(app: AppManifest, options: HostOptions): Promise<void> {
-  const { kubectl, namespace, say } = options;
+export async function applyApp(app: AppManifest, options: HostOptions): Promise<void> {
+  const { kubectl, namespace, printLine } = options;
   await createSecrets(kubectl, namespace, app);
   const copy = options.copies === undefined ? undefined : findCopy(app.repository, options.copies);
   const document = copy === undefined ? app.document : replaceRepository(app, await pushCopy(copy, app, options));
-  say(`${app.slug.padEnd(20)} from ${copy ?? app.document.spec.source.repo}`);
+  printLine(`${app.slug.padEnd(20)} from ${copy ?? app.document.spec.source.repo}`);
   try {
     await kubectl(
       ['-n', namespace, 'apply', '--server-side', '--force-conflicts', '--field-manager=moorage-apps', '-f', '-'],
@@ -175,13 +175,13 @@ export interface Outcome {
 export interface FollowOptions {
   readonly kubectl: Kubectl;
   readonly namespace: string;
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
   readonly lookMs?: number;
 }
 
 /** Reports each change of phase, and resolves when nothing of these apps is in progress. */
 export async function follow(slugs: readonly string[], options: FollowOptions): Promise<Outcome[]> {
-  const { kubectl, namespace, say, lookMs = 2_000 } = options;
+  const { kubectl, namespace, printLine, lookMs = 2_000 } = options;
   const shown = new Map<string, string>();
   for (;;) {
     const { items } = list.parse(
@@ -190,7 +190,7 @@ export async function follow(slugs: readonly string[], options: FollowOptions): 
     const apps = items.filter(({ metadata }) => slugs.includes(metadata.name));
     for (const app of apps) {
       const word = formatPhase(app);
-      if (shown.get(app.metadata.name) !== word) say(`${app.metadata.name.padEnd(20)} ${word}`);
+      if (shown.get(app.metadata.name) !== word) printLine(`${app.metadata.name.padEnd(20)} ${word}`);
       shown.set(app.metadata.name, word);
     }
     const outcomes = apps.map((app) => ({ slug: app.metadata.name, status: toPublicStatus(app) }));

@@ -5,7 +5,7 @@ import { readCommandLine, UsageError } from '../../lib/command-line.ts';
 import { createKubectl } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
 import { Fault, readInstallation } from '../submit/installation.ts';
-import { follow, type Outcome, hostApp, readManifests, type AppManifest } from './host.ts';
+import { follow, type Outcome, applyApp, readManifests, type AppManifest } from './host.ts';
 
 const namespace = 'moorage-apps';
 const usage = `usage: npm run apps -- [SLUG ...] [--copies FOLDER] [--no-wait]
@@ -17,7 +17,7 @@ const usage = `usage: npm run apps -- [SLUG ...] [--copies FOLDER] [--no-wait]
 
 exit codes: 0 all live, 1 one is rejected, 2 not hosted, 64 wrong usage`;
 
-const say = (line: string): void => {
+const printLine = (line: string): void => {
   process.stdout.write(`${line}\n`);
 };
 
@@ -46,11 +46,11 @@ async function main(): Promise<number> {
   await readInstallation();
   const kubectl = createKubectl(paths.kubectl, paths.kubeconfig);
   for (const app of apps)
-    await hostApp(app, { kubectl, namespace, copies, installation: () => readInstallation(), say });
+    await applyApp(app, { kubectl, namespace, copies, installation: () => readInstallation(), printLine });
   if (!wait) return 0;
   const slugs = apps.map(({ slug }) => slug);
-  const outcomes = await follow(slugs, { kubectl, namespace, say });
-  for (const outcome of outcomes) say(formatOutcome(outcome));
+  const outcomes = await follow(slugs, { kubectl, namespace, printLine });
+  for (const outcome of outcomes) printLine(formatOutcome(outcome));
   return outcomes.every(({ status }) => status.status === 'live') ? 0 : 1;
 }
 

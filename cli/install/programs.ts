@@ -3,7 +3,7 @@ import { access, constants, mkdir } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import semver from 'semver';
 import { getBinaryPath, buildPart, isBuilt } from '../../localnode/binaries/build.ts';
-import { recipeOf } from '../../localnode/binaries/recipes.ts';
+import { getRecipe } from '../../localnode/binaries/recipes.ts';
 import { findGo } from '../../localnode/binaries/toolchain.ts';
 import { kindVersion } from '../kind/docker.ts';
 import { paths } from '../../localnode/paths.ts';
@@ -20,7 +20,7 @@ interface Tool {
 }
 
 /** kubectl supports API servers one minor version apart; those that Moorage runs on have this version or a near one. */
-const kubernetes = semver.parse(recipeOf('kubernetes').version);
+const kubernetes = semver.parse(getRecipe('kubernetes').version);
 const minor = kubernetes?.minor ?? 0;
 
 export const tools = {

@@ -236,7 +236,7 @@ export async function writeAddresses(ports: { https: number }): Promise<undefine
   return undefined;
 }
 
-async function doesSampleAnswer(ports: { https: number }): Promise<boolean> {
+async function isSampleAnswering(ports: { https: number }): Promise<boolean> {
   const ca = await readFile(paths.authority, 'utf8');
   return await isAnswering(`${formatHttpsUrl(`hello.${node.appsDomain}`, ports)}/`, {
     tls: { ca },
@@ -282,9 +282,9 @@ export async function submitSample(
   const folder = join(paths.root, 'manifests', 'samples', 'hello');
   const stamp = join(folders.state, 'sample');
   const key = await computeFolderKey(folder);
-  if ((await readText(stamp)) === key && (await doesSampleAnswer(ports))) return 'answers';
+  if ((await readText(stamp)) === key && (await isSampleAnswering(ports))) return 'answers';
   await submitOnceServed(folder, folders.logs, report);
-  await waitFor('the sample app to answer', () => doesSampleAnswer(ports), { seconds: 30 });
+  await waitFor('the sample app to answer', () => isSampleAnswering(ports), { seconds: 30 });
   await writeText(stamp, key);
   return 'submitted, built, answers';
 }

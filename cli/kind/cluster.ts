@@ -6,7 +6,7 @@ import { writeText } from '../../localnode/files.ts';
 import type { Kubectl } from '../../localnode/kubectl.ts';
 import type { GatewayPorts } from '../../localnode/node/gateway/ports.ts';
 import { paths } from '../../localnode/paths.ts';
-import { run, succeeds, waitFor } from '../../localnode/shell.ts';
+import { run, canRun, waitFor } from '../../localnode/shell.ts';
 import { containers, hasContainer, runDocker, ensurePulled, startContainer, nodeImage } from './docker.ts';
 import { computeDiskThresholds } from '../../localnode/node/disk/space.ts';
 import { node } from '../../localnode/node/settings.ts';
@@ -31,7 +31,7 @@ async function deleteCluster(kind: string): Promise<void> {
 async function isFinished(): Promise<boolean> {
   if (!(await hasContainer(containers.node))) return false;
   await startContainer(containers.node);
-  return await succeeds('docker', ['exec', containers.node, 'test', '-e', finishedMark]);
+  return await canRun('docker', ['exec', containers.node, 'test', '-e', finishedMark]);
 }
 
 /** On a nearly full disk the kubelet would remove images that came with the node image and that no registry here has. */

@@ -6,9 +6,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { readText } from '../../localnode/files.ts';
 import { paths } from '../../localnode/paths.ts';
-import { run, succeeds } from '../../localnode/shell.ts';
+import { run, canRun } from '../../localnode/shell.ts';
 import type { GatewayPorts } from '../../localnode/node/gateway/ports.ts';
-import { recipeOf } from '../../localnode/binaries/recipes.ts';
+import { getRecipe } from '../../localnode/binaries/recipes.ts';
 import { defaultNode, images as bases } from '../../controller/pipeline/plan/recipe.ts';
 
 /** Names of the containers. */
@@ -28,11 +28,11 @@ export async function runDocker(
 }
 
 export async function isDockerAnswering(): Promise<boolean> {
-  return await succeeds('docker', ['info']);
+  return await canRun('docker', ['info']);
 }
 
 export async function hasContainer(name: string): Promise<boolean> {
-  return await succeeds('docker', ['container', 'inspect', name]);
+  return await canRun('docker', ['container', 'inspect', name]);
 }
 
 /** Starts a container that exists, such as after a restart of the machine. */
@@ -46,7 +46,7 @@ export async function readAddress(name: string): Promise<string> {
 }
 
 export async function hasImage(reference: string): Promise<boolean> {
-  return await succeeds('docker', ['image', 'inspect', reference]);
+  return await canRun('docker', ['image', 'inspect', reference]);
 }
 
 /** Names of the images that were downloaded for the cluster, one per line: `down --purge` removes only these. */
@@ -135,7 +135,7 @@ export const registryImage =
   process.env['MOORAGE_KIND_REGISTRY_IMAGE'] ??
   'registry:2.8.3@sha256:a3d8aaa63ed8681a604f1dea0aa03f100d5895b6a58ace528858a7b332415373';
 
-export const traefikImage = `traefik:${recipeOf('traefik').version}`;
+export const traefikImage = `traefik:${getRecipe('traefik').version}`;
 
 /** The chart's default, which pods pull by this name. */
 const postgresImage = 'postgres:17-trixie';

@@ -101,7 +101,7 @@ export async function publishNodeNetwork(base: string): Promise<PublishedImage> 
 }
 
 /** Copies an image of Docker Hub into the registry, unless it is there. */
-export async function seedImage(image: string): Promise<string> {
+export async function ensureRegistryImage(image: string): Promise<string> {
   const [repository = '', tag = 'latest'] = image.split(':');
   const path = repository.includes('/') ? repository : `library/${repository}`;
   if ((await requestRegistry(`/v2/${path}/manifests/${tag}`)).status === 200) return 'present';
@@ -137,7 +137,7 @@ async function buildToolImage(name: string, report: Report): Promise<ToolImage> 
 /** Keeps the name of Docker Hub, for which the node asks the cluster's own registry first. */
 async function bringSearxng(): Promise<ToolImage> {
   const { reference, repository, tag } = await readSearxngImage();
-  await seedImage(`${repository}:${tag}`);
+  await ensureRegistryImage(`${repository}:${tag}`);
   return { reference, bytes: await readSize(repository, tag) };
 }
 

@@ -51,7 +51,7 @@ const program = `
 const net = require('node:net');
 const [seconds, ...addresses] = process.argv.slice(1);
 const end = Date.now() + Number(seconds) * 1000;
-const reaches = (host, port) => new Promise((done) => {
+const canReach = (host, port) => new Promise((done) => {
   const socket = net.connect({ host, port, timeout: 2000 });
   const close = (answer) => () => { socket.destroy(); done(answer); };
   socket.once('connect', close(true)).once('error', close(false)).once('timeout', close(false));
@@ -59,7 +59,7 @@ const reaches = (host, port) => new Promise((done) => {
 const look = async (address) => {
   const [host, port] = address.split(':');
   for (;;) {
-    if (await reaches(host, Number(port))) return address + ' reached';
+    if (await canReach(host, Number(port))) return address + ' reached';
     if (Date.now() > end) return address + ' closed';
     await new Promise((done) => setTimeout(done, 250));
   }

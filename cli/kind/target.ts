@@ -23,7 +23,7 @@ import { findHelm, findKind } from '../install/programs.ts';
 import { runWithLock } from '../lock.ts';
 import { platformNamespaces } from '../node/status.ts';
 import { paths } from '../../localnode/paths.ts';
-import { createLineReporter, printAddresses, say } from '../report.ts';
+import { createLineReporter, printAddresses, printLine } from '../report.ts';
 import { run } from '../../localnode/shell.ts';
 import { runSteps, type Step } from '../../localnode/steps.ts';
 import { runNodeKubectl, removeCluster, ensureCluster, runNodeKubectl as kubectl, shrinkDns } from './cluster.ts';
@@ -50,7 +50,7 @@ import {
   publishGitServer,
   publishNodeNetwork,
   publishProduct,
-  seedImage,
+  ensureRegistryImage,
 } from './images.ts';
 import { removeRegistry, cleanRegistry, ensureRegistry, formatPushConfig } from './registry.ts';
 import {
@@ -82,8 +82,9 @@ async function startKind(args: Arguments): Promise<void> {
   const published = await readPublishedPorts();
   const ports = decidePorts({ http: args.httpPort, https: args.httpsPort }, published);
   if (published === undefined) await requireFreePorts(ports);
-  say('kind cluster in Docker');
-  if (!(await hasImage(nodeImage))) say(`The first run downloads ${downloads}. Later ones take less than a minute.`);
+  printLine('kind cluster in Docker');
+  if (!(await hasImage(nodeImage)))
+    printLine(`The first run downloads ${downloads}. Later ones take less than a minute.`);
   await mkdir(paths.kind, { recursive: true });
   const [kind, helm] = [await findKind(), await findHelm()];
   const release = new KindRelease(helm, ports);
@@ -91,7 +92,7 @@ async function startKind(args: Arguments): Promise<void> {
   await runSteps(createSteps(kind, release, args.tools), createLineReporter());
   printAddresses(begun, ports);
   await runSteps(tools.steps, createLineReporter());
-  say(`\n${await tools.summarize()}`);
+  printLine(`\n${await tools.summarize()}`);
 }
 
 /** Removes the images that `up` built or downloaded, except those in use elsewhere. */
@@ -142,7 +143,7 @@ async function describeKind(): Promise<string[]> {
   await requireDocker();
   if (!(await hasContainer(containers.node))) return ['there is no kind cluster: `npm run up` creates one'];
   try {
-    say(await runNodeKubectl(['get', 'nodes,pods', '--all-namespaces']));
+    printLine(await runNodeKubectl(['get', 'nodes,pods', '--all-namespaces']));
     return await checkWorkloads(runNodeKubectl, platformNamespaces);
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)];
@@ -251,7 +252,7 @@ function createImageSteps(images: Images): Step[] {
       name: `image ${image}`,
       needs: ['registry'],
       lane: 'downloads',
-      run: () => seedImage(image),
+      run: () => ensureRegistryImage(image),
     })),
   ];
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { paths } from '../../localnode/paths.ts';
 import { readFile, statfs } from 'node:fs/promises';
-import { say } from '../report.ts';
+import { printLine } from '../report.ts';
 import { formatHttpsUrl, readRememberedPorts } from '../../localnode/node/gateway/ports.ts';
 import { probe } from '../../localnode/node/daemons/probe.ts';
 import { checkWorkloads } from '../install/release.ts';
@@ -53,7 +53,7 @@ async function checkProcesses(): Promise<string[]> {
   const problems: string[] = [];
   for (const name of expectedProcesses) {
     const record = await findProcess(processFolders, name);
-    say(
+    printLine(
       `  ${record === undefined ? '!!' : 'ok'} ${name.padEnd(26)} ${record === undefined ? `not running; see ${processFolders.logs}/${name}.log` : `pid ${record.pid}`}`,
     );
     if (record === undefined) problems.push(`${name} is not running`);
@@ -74,8 +74,8 @@ export const platformNamespaces: ReadonlySet<string> = new Set([
 async function checkReplicas(): Promise<string[]> {
   const problems = await checkWorkloads(nodeKubectl, platformNamespaces);
   const title = 'replicas'.padEnd(26);
-  if (problems.length === 0) say(`  ok ${title} as installed`);
-  for (const problem of problems) say(`  !! ${title} ${problem}`);
+  if (problems.length === 0) printLine(`  ok ${title} as installed`);
+  for (const problem of problems) printLine(`  !! ${title} ${problem}`);
   return problems;
 }
 
@@ -87,18 +87,20 @@ async function checkCluster(): Promise<string[]> {
     '-o',
     'jsonpath={.status.conditions[?(@.type=="Ready")].status}',
   ]);
-  say(`  ${ready === 'True' ? 'ok' : '!!'} ${'node'.padEnd(26)} ${ready === 'True' ? 'Ready' : `Ready is ${ready}`}`);
+  printLine(
+    `  ${ready === 'True' ? 'ok' : '!!'} ${'node'.padEnd(26)} ${ready === 'True' ? 'Ready' : `Ready is ${ready}`}`,
+  );
   const pods = podList.parse(JSON.parse(await nodeKubectl(['get', 'pods', '--all-namespaces', '-o', 'json'])));
   const unready = listUnreadyPods({
     items: pods.items.filter(({ metadata }) => platformNamespaces.has(metadata.namespace)),
   });
-  say(
+  printLine(
     `  ${unready.length === 0 ? 'ok' : '!!'} ${'platform pods'.padEnd(26)} ${unready.length === 0 ? 'all ready' : unready.join(', ')}`,
   );
   const others = listUnreadyPods({
     items: pods.items.filter(({ metadata }) => !platformNamespaces.has(metadata.namespace)),
   });
-  if (others.length > 0) say(`  .. ${'pods of apps and builds'.padEnd(26)} not ready: ${others.join(', ')}`);
+  if (others.length > 0) printLine(`  .. ${'pods of apps and builds'.padEnd(26)} not ready: ${others.join(', ')}`);
   return [...(ready === 'True' ? [] : ['the node is not Ready']), ...unready];
 }
 
@@ -142,8 +144,10 @@ async function checkRoom(): Promise<string[]> {
     (name) => new RegExp(`^ {2}${name} +\\S+ \\((\\d+)%\\)`, 'm').exec(described)?.[1] ?? '?',
   );
   const waiting = listAppsWithoutRoom(await listApps());
-  say(`  ${waiting.length === 0 ? 'ok' : '..'} ${'room'.padEnd(26)} ${cpu}% of CPU and ${memory}% of memory requested`);
-  for (const each of waiting) say(`  .. ${'waiting for room'.padEnd(26)} ${each}`);
+  printLine(
+    `  ${waiting.length === 0 ? 'ok' : '..'} ${'room'.padEnd(26)} ${cpu}% of CPU and ${memory}% of memory requested`,
+  );
+  for (const each of waiting) printLine(`  .. ${'waiting for room'.padEnd(26)} ${each}`);
   return [];
 }
 
@@ -153,10 +157,10 @@ async function checkDisk(): Promise<string[]> {
   const gibibytes = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
   const [free, all, registry] = [bavail * bsize, blocks * bsize, await measureRegistryBytes()].map(gibibytes);
   const waiting = listAppsWithoutSpace(await listApps());
-  say(
+  printLine(
     `  ${waiting.length === 0 ? 'ok' : '..'} ${'disk'.padEnd(26)} ${free} of ${all} free, ${registry} in the registry`,
   );
-  for (const each of waiting) say(`  .. ${'waiting for disk space'.padEnd(26)} ${each}`);
+  for (const each of waiting) printLine(`  .. ${'waiting for disk space'.padEnd(26)} ${each}`);
   return [];
 }
 
@@ -174,7 +178,7 @@ async function checkUrls(): Promise<string[]> {
       (error: unknown) => String(error),
     );
     const fine = typeof outcome === 'number' && outcome < 500;
-    say(`  ${fine ? 'ok' : '!!'} ${url.padEnd(40)} ${outcome}`);
+    printLine(`  ${fine ? 'ok' : '!!'} ${url.padEnd(40)} ${outcome}`);
     if (!fine) problems.push(`${url} does not respond`);
   }
   return problems;

@@ -5,7 +5,7 @@ import { selectImages, NodeRelease, createProductSteps } from '../install/produc
 import { annotations } from '../../crds/names.ts';
 import { createToolPhase, readSearxngImage, type ToolHost, type ToolImage } from '../install/tool-services.ts';
 import { runWithLock } from '../lock.ts';
-import { createLineReporter, printAddresses, say } from '../report.ts';
+import { createLineReporter, printAddresses, printLine } from '../report.ts';
 import { runSteps } from '../../localnode/steps.ts';
 import { listDownSteps } from '../../localnode/node/down.ts';
 import { requireSpace, requireNodeMachine } from '../../localnode/node/disk/space.ts';
@@ -34,7 +34,7 @@ async function startNode(args: Arguments): Promise<void> {
   await requireSpace(args.tools.length > 0);
   const begun = Date.now();
   const ports = await choosePorts({ http: args.httpPort, https: args.httpsPort });
-  say('one-machine Kubernetes node');
+  printLine('one-machine Kubernetes node');
   const release = new NodeRelease({ ports: () => ports, images, tools: args.tools });
   const tools = createToolPhase(createToolHost(release), args.tools);
   try {
@@ -51,7 +51,7 @@ async function startNode(args: Arguments): Promise<void> {
   } finally {
     await stopBuildkit();
   }
-  say(`\n${await tools.summarize()}`);
+  printLine(`\n${await tools.summarize()}`);
 }
 
 /** The one-machine node. */

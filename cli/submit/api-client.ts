@@ -103,7 +103,10 @@ export function createApiClient(
   { maximumBreaks = 30, reconnectMs = 1_000 }: ReconnectOptions = {},
 ): ApiClient {
   const ca = installation.authority?.pem;
-  const dispatcher = new Agent({ bodyTimeout: silenceMs, connect: { lookup, ...(ca === undefined ? {} : { ca }) } });
+  const dispatcher = new Agent({
+    bodyTimeout: silenceMs,
+    connect: { lookup: resolveHost, ...(ca === undefined ? {} : { ca }) },
+  });
   const ask = async (
     url: string,
     init: { method?: string; body?: string; headers?: Record<string, string> } = {},
@@ -203,7 +206,7 @@ function describeCause(error: unknown): string {
   return cause instanceof Error ? cause.message || cause.name : String(cause);
 }
 
-export const lookup: LookupFunction = (hostname, options, callback) => {
+export const resolveHost: LookupFunction = (hostname, options, callback) => {
   if (hostname !== 'localhost' && !hostname.endsWith('.localhost')) systemLookup(hostname, options, callback);
   else if (options.all === true) callback(null, [{ address: '127.0.0.1', family: 4 }]);
   else callback(null, '127.0.0.1', 4);

@@ -4,7 +4,7 @@ import type { Finding, LogEvent, Reason, Status } from './api-client.ts';
 
 /** Shows a submission to a person. */
 export interface Output {
-  say(text: string): void;
+  printLine(text: string): void;
   writeEvent(event: LogEvent): void;
   /** The outcome: the URL, or the reason of the rejection. */
   writeVerdict(status: Status, reason: Reason | undefined): void;
@@ -22,7 +22,7 @@ export function createOutput(write: (line: string) => void, now: () => number = 
     write(`${((now() - start) / 1000).toFixed(1).padStart(8)} s  ${toHarmlessText(text)}`);
   };
   return {
-    say: at,
+    printLine: at,
     writeEvent(event) {
       if (event.type === 'gone') {
         write(`${indent}(the log of this build is no longer kept)`);

@@ -57,7 +57,7 @@ export async function takeSnapshot(folder: string): Promise<Snapshot> {
   const repository = await mkdtemp(join(tmpdir(), 'moorage-submit-'));
   const remove = (): Promise<void> => rm(repository, { recursive: true, force: true });
   try {
-    const { commit, origin } = await commitInto(repository, tree);
+    const { commit, origin } = await createCommit(repository, tree);
     return { commit, repository, origin, remove };
   } catch (error) {
     await remove();
@@ -65,7 +65,10 @@ export async function takeSnapshot(folder: string): Promise<Snapshot> {
   }
 }
 
-async function commitInto(repository: string, tree: WorkTree): Promise<{ commit: string; origin: Snapshot['origin'] }> {
+async function createCommit(
+  repository: string,
+  tree: WorkTree,
+): Promise<{ commit: string; origin: Snapshot['origin'] }> {
   await runGit(['init', '--quiet', '--bare', repository]);
   await borrowObjects(repository, tree);
   const within = (args: string[], env: Record<string, string> = {}): Promise<string> =>

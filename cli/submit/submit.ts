@@ -30,7 +30,7 @@ export async function submit(request: Request, tools: Tools): Promise<0 | 1> {
     ? await pushFolder(request, tools)
     : { repo: request.what, commit: undefined };
   const first = await api.submit(repo);
-  output.say(
+  output.printLine(
     `${first.created ? 'submitted' : 'submitted before'}: ${first.slug}${first.retried ? ', trying again' : ''}`,
   );
   const noticed =
@@ -66,7 +66,7 @@ async function pushFolder(
       folder: ', a snapshot of the folder',
     }[snapshot.origin];
     const repo = await pushSnapshot(snapshot, label, installation);
-    output.say(`pushed ${what} to ${localOwner}/${label} at ${snapshot.commit.slice(0, 7)}${made}`);
+    output.printLine(`pushed ${what} to ${localOwner}/${label} at ${snapshot.commit.slice(0, 7)}${made}`);
     return { repo, commit: snapshot.commit };
   } finally {
     await snapshot.remove();
@@ -158,7 +158,7 @@ async function showLog(url: string, { api, output }: FollowTools): Promise<boole
   } catch (error) {
     if (!(error instanceof LogUnavailable)) throw error;
     const [reason = ''] = error.message.split('\n');
-    output.say(`the log cannot be followed (${reason}); checking the status instead`);
+    output.printLine(`the log cannot be followed (${reason}); checking the status instead`);
     return false;
   }
 }

@@ -70,13 +70,15 @@ export function createActivatorPool(client: Client, namespace: string): Activato
     const all = await origins(createTimeLimit(limitMs));
     const answers = await Promise.all(
       all.map(async (origin) => {
-        const answer = await ask(`${origin}/close`, closeAnswer, request).catch(() => undefined);
+        const answer = await requestActivator(`${origin}/close`, closeAnswer, request).catch(() => undefined);
         return answer?.closed === true;
       }),
     );
     if (answers.length > 0 && answers.every(Boolean)) return true;
     // Otherwise those that agreed would keep holding requests for some seconds.
-    await Promise.allSettled(all.map((origin) => ask(`${origin}/open`, z.unknown(), { app: request.app })));
+    await Promise.allSettled(
+      all.map((origin) => requestActivator(`${origin}/open`, z.unknown(), { app: request.app })),
+    );
     return false;
   }
 
@@ -84,14 +86,16 @@ export function createActivatorPool(client: Client, namespace: string): Activato
     async readReports(signal) {
       const all = await origins(signal);
       return Promise.all(
-        all.map((origin) => ask(`${origin}/activity`, activityReport, undefined, signal).catch(() => undefined)),
+        all.map((origin) =>
+          requestActivator(`${origin}/activity`, activityReport, undefined, signal).catch(() => undefined),
+        ),
       );
     },
     close: (request) => closeAll(request).catch(() => false),
   };
 }
 
-async function ask<T>(url: string, answer: z.ZodType<T>, body?: object, signal?: AbortSignal): Promise<T> {
+async function requestActivator<T>(url: string, answer: z.ZodType<T>, body?: object, signal?: AbortSignal): Promise<T> {
   const limit = createTimeLimit(limitMs);
   const response = await fetch(url, {
     signal: signal === undefined ? limit : AbortSignal.any([signal, limit]),

@@ -29,7 +29,7 @@ export async function runWithGate<Result>(
 ): Promise<Result> {
   await mkdir(paths.notes, { recursive: true });
   await rm(toPassedPath(paths, stage), { force: true });
-  const release = await hold(toSocketPath(paths, stage));
+  const release = await holdSocket(toSocketPath(paths, stage));
   try {
     const result = await run();
     await writeFile(toPassedPath(paths, stage), '');
@@ -60,7 +60,7 @@ async function isExistingPath(path: string): Promise<boolean> {
   );
 }
 
-async function hold(path: string): Promise<() => Promise<void>> {
+async function holdSocket(path: string): Promise<() => Promise<void>> {
   const held = new Set<Socket>();
   const server = createServer((socket) => {
     socket.on('error', () => undefined);

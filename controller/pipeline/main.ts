@@ -28,7 +28,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
 /** The log is public, and the author's code runs in the same pod. */
 let mask: SecretMask = (text) => text;
 
-const say = (text: string): void => {
+const printLine = (text: string): void => {
   process.stdout.write(`${mask(text)}\n`);
 };
 
@@ -48,7 +48,7 @@ async function loadStage(stage: PipelineContainer): Promise<RunStage> {
     case 'clone': {
       const { clone } = await import('./clone/clone.ts');
       return ({ input, paths, gitToken }) =>
-        runWithGate(paths, 'clone', () => clone(input, paths, { say, gitToken, signal: stop.signal }));
+        runWithGate(paths, 'clone', () => clone(input, paths, { printLine, gitToken, signal: stop.signal }));
     }
     case 'review': {
       const { review } = await import('./review/review.ts');
@@ -56,14 +56,14 @@ async function loadStage(stage: PipelineContainer): Promise<RunStage> {
         runWithGate(paths, 'review', async () => {
           if (!(await hasPassed(paths, 'clone', stop.signal)))
             throw new NotReached('the clone did not complete, so nothing is reviewed');
-          return review(input, paths, say, stop.signal);
+          return review(input, paths, printLine, stop.signal);
         });
     }
     case 'build': {
       const { build } = await import('./build/build.ts');
       return ({ input, paths, pushToken }) =>
         build(input, paths, {
-          say,
+          printLine,
           pushToken,
           write: (chunk) => {
             lines.write(chunk);
@@ -77,7 +77,7 @@ async function loadStage(stage: PipelineContainer): Promise<RunStage> {
 /** What a thrown thing means: the message to leave and the code to exit with. */
 function toOutcome(error: unknown): { message: StageMessage; code: number } {
   if (error instanceof Rejected) {
-    for (const each of error.findings) say(formatFinding(each));
+    for (const each of error.findings) printLine(formatFinding(each));
     return {
       message: {
         rejected: true,

@@ -2,7 +2,7 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { labels } from '../../crds/names.ts';
 import {
-  indexByLabel,
+  createLabelIndexer,
   computeHash,
   type KubeObject,
   type Manager,
@@ -54,10 +54,10 @@ export const byApp = 'app';
 /** Small pages: the memory used to parse one is never fully returned. */
 const pageSize = 100;
 
-const indexers = { [byApp]: indexByLabel(labels.app) };
+const indexers = { [byApp]: createLabelIndexer(labels.app) };
 
 /** Starts mirroring everything that the reconciler reads. */
-export function mirrorCluster(manager: Manager, config: InstallationConfig): Caches {
+export function createCaches(manager: Manager, config: InstallationConfig): Caches {
   const { appsNamespace: apps, buildsNamespace: builds } = config;
   const packed = <T extends KubeObject>(
     resource: Resource<T>,
@@ -80,26 +80,26 @@ export function mirrorCluster(manager: Manager, config: InstallationConfig): Cac
     );
   };
   return {
-    apps: packed(hostedApps, apps, undefined, slimChild),
+    apps: packed(hostedApps, apps, undefined, stripManagedFields),
     jobs: manager.reflect(jobs, {
       pageSize,
       namespace: builds,
       labelSelector: labels.app,
       indexers,
-      transform: slimJob,
+      transform: pickJobFields,
     }).store,
-    pipelinePods: packed(pods, builds, labels.app, slimPod),
-    deployments: packed(deployments, apps, childSelector, slimChild),
-    services: packed(services, apps, childSelector, slimChild),
-    policies: packed(policies, apps, childSelector, slimChild),
-    claims: packed(claims, apps, childSelector, slimChild),
-    pods: packed(pods, apps, childSelector, slimPod),
-    routes: packed(routes, apps, childSelector, slimChild),
+    pipelinePods: packed(pods, builds, labels.app, pickPodFields),
+    deployments: packed(deployments, apps, childSelector, stripManagedFields),
+    services: packed(services, apps, childSelector, stripManagedFields),
+    policies: packed(policies, apps, childSelector, stripManagedFields),
+    claims: packed(claims, apps, childSelector, stripManagedFields),
+    pods: packed(pods, apps, childSelector, pickPodFields),
+    routes: packed(routes, apps, childSelector, stripManagedFields),
   };
 }
 
 /** Keeps the whole spec, so that changes by others are detected and reverted. */
-function slimChild<T extends KubeObject>(object: T): T {
+function stripManagedFields<T extends KubeObject>(object: T): T {
   return { ...object, metadata: omitFields(object.metadata, 'managedFields') };
 }
 
@@ -112,7 +112,7 @@ function omitFields<Fields extends object, Name extends keyof Fields>(
 }
 
 /** Of a Job's spec only `suspend` is read; the template is by far its biggest part. */
-function slimJob(job: Job): Job {
+function pickJobFields(job: Job): Job {
   const {
     name,
     namespace,
@@ -143,7 +143,7 @@ function slimJob(job: Job): Job {
 }
 
 /** Of a pod only what its state is read from. */
-function slimPod(pod: Pod): Pod {
+function pickPodFields(pod: Pod): Pod {
   const { apiVersion, kind, status } = pod;
   const { phase, reason, message, hostIP, conditions, initContainerStatuses, containerStatuses } = status ?? {};
   const app = pod.metadata.labels?.[labels.app];
@@ -160,13 +160,13 @@ function slimPod(pod: Pod): Pod {
       message,
       hostIP,
       conditions: conditions?.filter(({ type }) => type === 'Ready' || type === 'PodScheduled'),
-      initContainerStatuses: initContainerStatuses?.map(slimContainer),
-      containerStatuses: containerStatuses?.map(slimContainer),
+      initContainerStatuses: initContainerStatuses?.map(pickContainerFields),
+      containerStatuses: containerStatuses?.map(pickContainerFields),
     }),
   };
 }
 
-function slimContainer(status: ContainerStatus): ContainerStatus {
+function pickContainerFields(status: ContainerStatus): ContainerStatus {
   const { name, ready, started, restartCount, state, lastState, resources } = status;
   return omitUndefined({ name, ready, started, restartCount, state, lastState, resources });
 }

@@ -168,14 +168,14 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   }
 
   function prune({ app, deployment }: Snapshot, status: HostedAppStatus): void {
-    pruner?.consider({ ...app.metadata, status, deployment });
+    pruner?.schedule({ ...app.metadata, status, deployment });
   }
 
   /** Releases an app that is being deleted; its data is kept. */
   async function end(app: HostedAppObject, signal: AbortSignal): Promise<ReconcileResult> {
     if (app.metadata.finalizers?.includes(finalizer) === true)
       await keepData(client, app, { keepMs: config.keepDataMs, now: now() }, signal);
-    const empty = async (): Promise<boolean> => (await pruner?.empty(app, signal)) ?? true;
+    const empty = async (): Promise<boolean> => (await pruner?.removeApp(app, signal)) ?? true;
     return releaseApp(client, app, config.buildsNamespace, signal, empty);
   }
 

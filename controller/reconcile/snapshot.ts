@@ -75,14 +75,14 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     service: caches.services.get(key),
     policy: caches.policies.get(key),
     claims: caches.claims.listByIndex(byApp, name),
-    pods: pods.filter((pod) => !isBacking(pod) && !isTrial(pod)),
+    pods: pods.filter((pod) => !isServiceObject(pod) && !isTrial(pod)),
     trial: { deployment: caches.deployments.listByIndex(byApp, name).find(isTrial), pods: pods.filter(isTrial) },
     route: caches.routes.get(key),
     serviceObjects: {
-      deployments: caches.deployments.listByIndex(byApp, name).filter(isBacking),
-      services: caches.services.listByIndex(byApp, name).filter(isBacking),
-      policies: caches.policies.listByIndex(byApp, name).filter(isBacking),
-      pods: pods.filter(isBacking),
+      deployments: caches.deployments.listByIndex(byApp, name).filter(isServiceObject),
+      services: caches.services.listByIndex(byApp, name).filter(isServiceObject),
+      policies: caches.policies.listByIndex(byApp, name).filter(isServiceObject),
+      pods: pods.filter(isServiceObject),
     },
   };
 }
@@ -103,7 +103,7 @@ export function formatClosingIdentity(number: number): string {
 }
 
 /** True for objects of a backing service, not of the app itself. */
-function isBacking({ metadata }: KubeObject): boolean {
+function isServiceObject({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[annotations.service] !== undefined;
 }
 

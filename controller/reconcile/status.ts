@@ -43,7 +43,7 @@ export function buildStatus(
     ...fields,
     observedGeneration: app.metadata.generation,
     phase,
-    since: findSince(app.status, phase, fields) ?? formatTimestamp(now),
+    since: findPhaseStart(app.status, phase, fields) ?? formatTimestamp(now),
     checkedAt: chooseCheckTime(app.status, now),
     ...(fields.source === undefined ? {} : { shortCommit: shortenCommit(fields.source.commit) }),
     ...(rejection === undefined ? {} : { rejection }),
@@ -55,7 +55,7 @@ export function buildStatus(
 }
 
 /** When it entered this phase, if it was in it already. */
-function findSince(before: HostedAppStatus | undefined, phase: Phase, fields: StatusFields): string | undefined {
+function findPhaseStart(before: HostedAppStatus | undefined, phase: Phase, fields: StatusFields): string | undefined {
   const isSame = before?.phase === phase && before.source?.commit === fields.source?.commit;
   return isSame ? before.since : undefined;
 }
@@ -253,7 +253,7 @@ const mirrors = new Set(['Ready', 'Reconciling', 'Stalled']);
 export function listTransitions(before: HostedAppStatus | undefined, after: HostedAppStatus): EventNote[] {
   const known = new Map((before?.conditions ?? []).map((condition) => [condition.type, condition]));
   return (after.conditions ?? [])
-    .filter((condition) => isNews(known.get(condition.type), condition))
+    .filter((condition) => shouldReport(known.get(condition.type), condition))
     .map(({ status, reason, message }) => ({
       type: status === 'False' || reason === warnedReason ? 'Warning' : 'Normal',
       reason,
@@ -261,7 +261,7 @@ export function listTransitions(before: HostedAppStatus | undefined, after: Host
     }));
 }
 
-function isNews(before: Condition | undefined, after: Condition): boolean {
+function shouldReport(before: Condition | undefined, after: Condition): boolean {
   if (before?.status === after.status && before.reason === after.reason) return false;
   if (mirrors.has(after.type))
     return after.type === 'Ready' && (after.status === 'True' || isFailingReason(after.reason));

@@ -168,7 +168,7 @@ async function deleteExpiredData(
   )
     return;
   await markUnmarked(options, claims, now, signal);
-  if (!claims.every((claim) => isOver(claim, now))) return;
+  if (!claims.every((claim) => isExpired(claim, now))) return;
   // Secrets go before the claims: as long as a claim exists, this is retried.
   await deleteSecrets(client, namespace, claims, signal);
   for (const claim of claims) {
@@ -205,7 +205,7 @@ function readDeleteAfter({ metadata }: PersistentVolumeClaim): string | undefine
   return metadata.annotations?.[annotations.deleteAfter];
 }
 
-function isOver(claim: PersistentVolumeClaim, now: Date): boolean {
+function isExpired(claim: PersistentVolumeClaim, now: Date): boolean {
   const end = readDeleteAfter(claim);
   return end !== undefined && end !== never && Date.parse(end) <= now.getTime();
 }

@@ -35,9 +35,9 @@ export interface PruneSubject {
 
 export interface Pruner {
   /** Prunes the app, unless that was done since its last pipeline and rollout, or a pipeline of it runs. */
-  consider(app: PruneSubject): void;
+  schedule(app: PruneSubject): void;
   /** Removes all that an app that is being deleted has in the registry. False: it is to be tried again. */
-  empty(app: HostedAppObject, signal: AbortSignal): Promise<boolean>;
+  removeApp(app: HostedAppObject, signal: AbortSignal): Promise<boolean>;
   /** Forgets an app. */
   forget(key: string): void;
 }
@@ -86,7 +86,7 @@ export function createPruner(options: PrunerOptions): Pruner {
   });
 
   return {
-    consider({ name, namespace, uid, status, deployment }) {
+    schedule({ name, namespace, uid, status, deployment }) {
       const { history = [], built, served, releases } = status;
       const key = `${namespace}/${name}`;
       const needed = findDigests(JSON.stringify([built?.image, served?.image, releases, deployment]));
@@ -96,12 +96,12 @@ export function createPruner(options: PrunerOptions): Pruner {
       prunes.take(key, identity);
       prunes.start(key, identity, { key, identity, owner: { name, uid }, records: { needed, history } });
     },
-    async empty({ metadata }, signal) {
+    async removeApp({ metadata }, signal) {
       const { name, uid, deletionTimestamp = '' } = metadata;
       metrics.stored.remove({ app: name, kind: 'images' });
       metrics.stored.remove({ app: name, kind: 'cache' });
       try {
-        metrics.removed.inc(await emptyRepositories({ name, uid }, options, signal));
+        metrics.removed.inc(await removeAllManifests({ name, uid }, options, signal));
         return true;
       } catch (error) {
         const isFinal = error instanceof RemovalRefused || Date.now() - Date.parse(deletionTimestamp) > patienceMs;
@@ -177,7 +177,7 @@ export async function pruneApp(
 }
 
 /** Removes all that an app that is deleted has in the registry. Returns how many manifests there were. */
-export async function emptyRepositories(
+export async function removeAllManifests(
   owner: RepositoryOwner,
   options: Pick<PruneOptions, 'url' | 'tokenSecret'>,
   signal?: AbortSignal,

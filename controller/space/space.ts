@@ -80,9 +80,9 @@ export function createSpace(options: SpaceOptions): Space {
     disks.replaceSamples([...nodes.values()]);
     const found = findShortage({ nodes, registryClaim, refusedAt: refused }, options.reserve, now());
     metrics.short.set(found === undefined ? 0 : 1);
-    const isNews = (found === undefined) !== (shortage === undefined);
+    const hasChanged = (found === undefined) !== (shortage === undefined);
     shortage = found;
-    if (!isNews) return;
+    if (!hasChanged) return;
     if (found === undefined) log.info({}, 'there is disk space for builds again');
     else log.warn({ shortage: found }, 'no build is started for lack of disk space');
     for (const listener of listeners) listener();
@@ -142,7 +142,7 @@ function findRegistryShortage(
   now: number,
 ): string | undefined {
   const disk = registryClaim === undefined ? undefined : findClaim(nodes, registryClaim);
-  if (disk !== undefined && isShort(disk, reserve))
+  if (disk !== undefined && isSpaceShort(disk, reserve))
     return `the volume of the registry has ${describeDisk(disk, reserve)}. The operator of this installation can lower builds.imageLimit, have the registry collect its garbage, or enlarge the volume.`;
   if (refusedAt === undefined || now - refusedAt >= refusalMs) return undefined;
   return 'the registry had no space left for the last push. The operator of this installation can have it collect its garbage, remove images, or enlarge its disk; builds go on within 5 minutes of that.';
@@ -151,7 +151,7 @@ function findRegistryShortage(
 function findNodeShortage({ nodes }: SpaceReadings, reserve: Reserve): string | undefined {
   const tightest = [...nodes.values()].flatMap((node) => findTightest(node) ?? []);
   const roomiest = tightest.toSorted((a, b) => b.free - a.free)[0];
-  if (roomiest === undefined || tightest.some((disk) => !isShort(disk, reserve))) return undefined;
+  if (roomiest === undefined || tightest.some((disk) => !isSpaceShort(disk, reserve))) return undefined;
   const who = tightest.length === 1 ? 'the node has' : `none of the ${tightest.length} nodes has enough; the best has`;
   return `${who} ${describeDisk(roomiest, reserve)}. Delete apps that are no longer used, or ask the operator of this installation to enlarge the disk.`;
 }
@@ -161,7 +161,7 @@ function findClaim(nodes: SpaceReadings['nodes'], name: string): FileSystem | un
   return [...nodes.values()].flatMap(({ claims }) => claims.get(name) ?? [])[0];
 }
 
-function isShort(disk: FileSystem, reserve: Reserve): boolean {
+function isSpaceShort(disk: FileSystem, reserve: Reserve): boolean {
   return disk.free < computeKeptBytes(disk, reserve);
 }
 

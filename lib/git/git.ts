@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { simpleGit, type SimpleGitOptions } from 'simple-git';
 import { OutputTail, buildChildEnvironment } from '../child-process.ts';
 import type { Repository } from '../repository.ts';
-import { createReadToken, repositoryPath } from './read-token.ts';
+import { createReadToken, toRepositoryPath } from './read-token.ts';
 
 /** What git may reach and use. */
 export interface GitBounds {
@@ -261,7 +261,7 @@ export function createCredential(
   expires: Date,
 ): { readonly url: string; readonly token: string } | undefined {
   if (secret === undefined || !insecure) return undefined;
-  return { url: cloneUrl, token: createReadToken(repositoryPath(cloneUrl), secret, expires) };
+  return { url: cloneUrl, token: createReadToken(toRepositoryPath(cloneUrl), secret, expires) };
 }
 
 /** Lines `<commit>\t<reference>` and `ref: <reference>\tHEAD`, as `git ls-remote --symref` prints them. */

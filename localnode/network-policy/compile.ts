@@ -9,7 +9,7 @@ import {
   type Rule,
   mergeRanges,
   type PortRange,
-  matchesSelector,
+  isSelected,
   type Labels,
   type Selector,
 } from './objects/model.ts';
@@ -84,7 +84,7 @@ function compileDirection(context: Context, direction: Direction): DirectionRule
   const groups = new Map<string, readonly Allowance[]>();
   for (const endpoint of context.cluster.endpoints) {
     const policies = context.cluster.policies
-      .filter((policy) => isolates(policy, direction, endpoint))
+      .filter((policy) => isIsolating(policy, direction, endpoint))
       .sort(compareByName);
     if (policies.length === 0) {
       members.set(endpoint.address, undefined);
@@ -101,11 +101,11 @@ function compileDirection(context: Context, direction: Direction): DirectionRule
   return { members, groups };
 }
 
-function isolates(policy: Policy, direction: Direction, endpoint: Endpoint): boolean {
+function isIsolating(policy: Policy, direction: Direction, endpoint: Endpoint): boolean {
   return (
     policy[direction] !== undefined &&
     policy.namespace === endpoint.namespace &&
-    matchesSelector(policy.pods, endpoint.labels)
+    isSelected(policy.pods, endpoint.labels)
   );
 }
 
@@ -126,8 +126,7 @@ function toPeerMatch(context: Context, policy: Policy, peer: Peer): PeerMatch {
   const set = `pods-${computeDigest([scope, peer.pods])}`;
   if (!context.addressSets.has(set)) {
     const found = context.cluster.endpoints.filter(
-      (endpoint) =>
-        isInScope(context.cluster, scope, endpoint.namespace) && matchesSelector(peer.pods, endpoint.labels),
+      (endpoint) => isInScope(context.cluster, scope, endpoint.namespace) && isSelected(peer.pods, endpoint.labels),
     );
     context.addressSets.set(set, found.map((endpoint) => endpoint.address).sort());
   }
@@ -138,7 +137,7 @@ function isInScope(cluster: Cluster, scope: Selector | string, namespace: string
   if (typeof scope === 'string') return scope === namespace;
   const labels = cluster.namespaces.get(namespace);
   // A namespace that is not in the cache yet matches no peer: `NotIn` and `DoesNotExist` must not match for lack of labels.
-  return labels !== undefined && matchesSelector(scope, labels);
+  return labels !== undefined && isSelected(scope, labels);
 }
 
 function toPortMatches(context: Context, ports: readonly PolicyPort[]): PortMatch[] {

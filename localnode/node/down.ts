@@ -3,7 +3,7 @@ import { readFile, readdir, readlink, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { paths } from '../paths.ts';
 import { readText } from '../files.ts';
-import { run, succeeds, waitFor } from '../shell.ts';
+import { run, canRun, waitFor } from '../shell.ts';
 import type { Step } from '../steps.ts';
 import { listNodeCgroups } from './daemons/kubelet.ts';
 import { listNewEmptyFolders, listNewFolders, readBefore, removeNetwork } from './network/network.ts';
@@ -122,7 +122,7 @@ async function removeMounts(before: readonly string[]): Promise<string> {
     const mounts = listMountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders);
     if (mounts.length === 0) return `${count} mounts`;
     for (const mount of mounts)
-      if ((await succeeds('umount', [mount])) || (await succeeds('umount', ['--lazy', mount]))) count += 1;
+      if ((await canRun('umount', [mount])) || (await canRun('umount', ['--lazy', mount]))) count += 1;
   }
   throw new Error(
     `these mounts could not be removed: ${listMountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders).join(', ')}`,

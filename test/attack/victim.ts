@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import type { Kubectl } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
-import { createApiClient, lookup } from '../../cli/submit/api-client.ts';
+import { createApiClient, resolveHost } from '../../cli/submit/api-client.ts';
 import type { Installation } from '../../cli/submit/installation.ts';
 import { createOutput } from '../../cli/submit/output.ts';
 import { submit } from '../../cli/submit/submit.ts';
@@ -70,7 +70,7 @@ export class Victim {
       connections: 128,
       headersTimeout: patience,
       bodyTimeout: patience,
-      connect: { lookup, ...(ca === undefined ? {} : { ca }) },
+      connect: { lookup: resolveHost, ...(ca === undefined ? {} : { ca }) },
     });
   }
 

@@ -6,7 +6,7 @@ import { execa } from 'execa';
 import { readText } from '../../localnode/files.ts';
 import { hasSysResource } from '../../localnode/node/daemons/containerd.ts';
 import { paths } from '../../localnode/paths.ts';
-import { run, succeeds, waitFor } from '../../localnode/shell.ts';
+import { run, canRun, waitFor } from '../../localnode/shell.ts';
 
 /** Where programs run so that they see the engine, and the ports that it publishes. */
 export interface Engine {
@@ -36,7 +36,7 @@ const pidFile = (name: string): string => join(lab, `${name}.pid`);
 const socket = `unix://${join(lab, 'docker.sock')}`;
 
 async function unpackPackages(): Promise<void> {
-  if (await succeeds('test', ['-e', join(unpacked, '.complete')])) return;
+  if (await canRun('test', ['-e', join(unpacked, '.complete')])) return;
   const draft = join(lab, 'packages');
   await rm(unpacked, { recursive: true, force: true });
   await mkdir(draft, { recursive: true });
@@ -114,9 +114,9 @@ async function makeNetwork(): Promise<void> {
 /** Takes back whatever an earlier run left. */
 async function clear(): Promise<void> {
   for (const name of ['dockerd', 'holder']) await stop(name);
-  await succeeds('ip', ['netns', 'delete', network.namespace]);
-  await succeeds('ip', ['link', 'delete', network.outside]);
-  await succeeds('nft', ['delete', 'table', 'ip', network.table]);
+  await canRun('ip', ['netns', 'delete', network.namespace]);
+  await canRun('ip', ['link', 'delete', network.outside]);
+  await canRun('nft', ['delete', 'table', 'ip', network.table]);
 }
 
 /** A mount namespace in which neither the one-machine node's state nor this checkout's `.moorage` can be seen. */
@@ -155,7 +155,7 @@ async function startDocker(enter: readonly string[], path: string): Promise<void
   await launch('dockerd', [...enter, `PATH=${path}`, 'dockerd', ...data, '--host', socket], {});
   await waitFor(
     'an answer of dockerd',
-    () => succeeds('curl', ['-sf', '--unix-socket', socket.slice(7), 'http://d/_ping']),
+    () => canRun('curl', ['-sf', '--unix-socket', socket.slice(7), 'http://d/_ping']),
     {
       seconds: 60,
       hint: async () => (await readText(join(lab, 'dockerd.log')))?.slice(-1500) ?? '',
@@ -184,7 +184,7 @@ async function startEngine(): Promise<Engine> {
 
 /** The machine's engine, or one of its own. */
 export async function findEngine(): Promise<Engine> {
-  if (await succeeds('docker', ['info']))
+  if (await canRun('docker', ['info']))
     return { own: false, enter: (command) => command, env: {}, close: () => Promise.resolve() };
   return await startEngine();
 }

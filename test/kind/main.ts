@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { registryImage } from '../../cli/kind/docker.ts';
 import { paths } from '../../localnode/paths.ts';
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
-import { formatElapsed, say } from '../../cli/report.ts';
+import { formatElapsed, printLine } from '../../cli/report.ts';
 import { findEngine, lab, runIn, showIn, type Engine } from './engine.ts';
 import { ensureHubImages } from './hub-images.ts';
 import { ensureNodeImage } from './node-image.ts';
@@ -36,13 +36,13 @@ const outcomes: { name: string; passed: boolean; milliseconds: number }[] = [];
 
 /** Runs one part of the test and notes how it went. Returns its value, or undefined when it failed. */
 async function part<T>(name: string, body: () => Promise<T>): Promise<T | undefined> {
-  say(`\n== ${name}`);
+  printLine(`\n== ${name}`);
   const begun = Date.now();
   let value: T | undefined;
   try {
     value = await body();
   } catch (error) {
-    say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    printLine(error instanceof Error ? (error.stack ?? error.message) : String(error));
   }
   outcomes.push({ name, passed: value !== undefined, milliseconds: Date.now() - begun });
   return value;
@@ -117,9 +117,9 @@ if (engine !== undefined) {
     if (process.env['KEEP_CLUSTER'] === undefined) await engine.close();
   }
 }
-say('');
+printLine('');
 for (const { name, passed, milliseconds } of outcomes)
-  say(`${passed ? 'ok' : '!!'} ${name.padEnd(40)} ${formatElapsed(milliseconds).padStart(12)}`);
+  printLine(`${passed ? 'ok' : '!!'} ${name.padEnd(40)} ${formatElapsed(milliseconds).padStart(12)}`);
 const failed = outcomes.filter(({ passed }) => !passed).length;
-say(`\nkind: ${formatElapsed(Date.now() - begun)}\n${outcomes.length - failed} passed, ${failed} failed`);
+printLine(`\nkind: ${formatElapsed(Date.now() - begun)}\n${outcomes.length - failed} passed, ${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;

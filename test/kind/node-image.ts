@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { getBinaryPath, buildPart } from '../../localnode/binaries/build.ts';
-import { recipeOf, type Part } from '../../localnode/binaries/recipes.ts';
+import { getRecipe, type Part } from '../../localnode/binaries/recipes.ts';
 import { findGo } from '../../localnode/binaries/toolchain.ts';
 import { computeContentKey, computeFolderKey } from '../../localnode/files.ts';
 import { computeImageKey, getImage } from '../../localnode/images/build.ts';
@@ -24,7 +24,7 @@ const binaries: readonly (readonly [Part, readonly string[]])[] = [
   ['containerd', ['containerd', 'containerd-shim-runc-v2', 'ctr']],
   ['runc', ['runc']],
 ];
-const version = recipeOf('kubernetes').version;
+const version = getRecipe('kubernetes').version;
 const download = z.object({ Dir: z.string() });
 
 /** kind's module holds the files of its node image. */

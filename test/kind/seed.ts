@@ -1,4 +1,4 @@
 // Puts the images named by its arguments into the registry of the kind cluster, as `up` does with the usual bases.
-import { seedImage } from '../../cli/kind/images.ts';
+import { ensureRegistryImage } from '../../cli/kind/images.ts';
 
-for (const image of process.argv.slice(2)) process.stdout.write(`${image} ${await seedImage(image)}\n`);
+for (const image of process.argv.slice(2)) process.stdout.write(`${image} ${await ensureRegistryImage(image)}\n`);

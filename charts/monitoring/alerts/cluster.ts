@@ -2,7 +2,8 @@
 import type { AlertGroup } from '../alert.ts';
 
 const left = 'min by (domain) (moorage_gateway_certificate_expiry_timestamp_seconds) - time()';
-const free = (of: 'node_filesystem' | 'volume'): string => `moorage_${of}_avail_bytes / moorage_${of}_size_bytes`;
+const buildFreeShareQuery = (of: 'node_filesystem' | 'volume'): string =>
+  `moorage_${of}_avail_bytes / moorage_${of}_size_bytes`;
 
 const renew = [
   'See who renews it: with cert-manager, `kubectl get certificate,order,challenge -A` and the events of the Certificate in the namespace of the Gateway.',
@@ -47,7 +48,7 @@ export const cluster: AlertGroup = {
     },
     {
       name: 'MoorageNodeDiskFilling',
-      expr: `${free('node_filesystem')} < 0.2`,
+      expr: `${buildFreeShareQuery('node_filesystem')} < 0.2`,
       for: '10m',
       severity: 'warning',
       summary:
@@ -74,7 +75,7 @@ export const cluster: AlertGroup = {
     },
     {
       name: 'MoorageVolumeFilling',
-      expr: `${free('volume')} < 0.15`,
+      expr: `${buildFreeShareQuery('volume')} < 0.15`,
       for: '10m',
       severity: 'critical',
       summary: '{{ $value | humanizePercentage }} of the volume {{ $labels.claim }} are free',

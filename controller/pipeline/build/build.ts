@@ -32,7 +32,7 @@ const dockerfileBytes = 512 * 1024;
 export interface BuildTools {
   /** Opens the repositories of this app at the registry proxy. */
   readonly pushToken?: string | undefined;
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
   /** Where the build log goes. */
   readonly write: (chunk: Buffer) => void;
   readonly signal?: AbortSignal;
@@ -69,7 +69,7 @@ export async function build(baseInput: PipelineInput, paths: WorkspacePaths, too
   const port = notes.authored ? findExposedPort(config) : notes.plan.port;
   const disks = new Set((settings?.run?.volumes ?? []).map(({ path }) => path));
   for (const each of warnAboutVolumes(config, relative(paths.source, notes.dockerfile), disks)) {
-    tools.say(formatFinding(each));
+    tools.printLine(formatFinding(each));
     findings.push(each);
   }
   return {
@@ -99,7 +99,7 @@ async function solveAndLint(solve: Solve, paths: WorkspacePaths, tools: BuildToo
   if (built.status === 'rejected') throw built.reason;
   // Anybody can print a marked line; only of the steps that we wrote it is taken for what they mean.
   const reported = solve.notes.authored ? [] : reports.findings;
-  for (const each of reported) tools.say(formatFinding(each));
+  for (const each of reported) tools.printLine(formatFinding(each));
   return [...findings.value, ...reported];
 }
 
@@ -107,7 +107,9 @@ async function solveAndLint(solve: Solve, paths: WorkspacePaths, tools: BuildToo
 async function fillSmallerCache(solve: Solve, tools: BuildTools): Promise<void> {
   const smaller = await chooseSmallerCache(solve.input, solve.cache, tools.pushToken);
   if (smaller === undefined) return;
-  tools.say('The cache of all steps is larger than this installation keeps; from now on, the layers of the image are.');
+  tools.printLine(
+    'The cache of all steps is larger than this installation keeps; from now on, the layers of the image are.',
+  );
   await run('buildctl', buildCacheArguments(solve, smaller), {
     env: solve.environment,
     ...(tools.signal === undefined ? {} : { signal: tools.signal }),
@@ -122,7 +124,7 @@ async function lintDockerfile(solve: Solve, paths: WorkspacePaths, tools: BuildT
   });
   if (checked.code !== 0) return [];
   const findings = readLint(checked.stdout, relative(paths.source, solve.notes.dockerfile));
-  for (const each of findings) tools.say(formatFinding(each));
+  for (const each of findings) tools.printLine(formatFinding(each));
   const [first, ...more] = findings.filter((each) => each.severity === 'error');
   // An image that cannot be resolved is judged by the build, which knows a fault from an error.
   if (first !== undefined && !/resolve source metadata|failed to (?:authorize|fetch|do request)/.test(first.message))

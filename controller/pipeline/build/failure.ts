@@ -7,7 +7,7 @@ import { clean, keepHead, keepTail, toOneLine } from '../text.ts';
 import { parseRegistryHost } from './daemon.ts';
 import { isRegistryHiccup, suggestFix } from './fixes.ts';
 import { type Excerpt, findExcerpt } from './lint.ts';
-import { excerptLog } from './step-log.ts';
+import { shortenLog } from './step-log.ts';
 
 const logBytes = 2_500;
 const platformErrors =
@@ -28,7 +28,7 @@ export function judgeFailure(build: FailedBuild): Rejected | Fault {
     judgeStep(error, stepLog, build, findExcerpt(output));
   return verdict instanceof Fault
     ? verdict
-    : new Rejected([verdict], excerptLog(stepLog === '' ? error : `${stepLog}\n${error}`, logBytes));
+    : new Rejected([verdict], shortenLog(stepLog === '' ? error : `${stepLog}\n${error}`, logBytes));
 }
 
 const isStepError = (error: string): boolean => error.includes('did not complete successfully');

@@ -34,7 +34,7 @@ export function findErrorLine(log: string): string | undefined {
 }
 
 /** A log of at most `bytes`: whole, or the first error with what follows it, and the end. */
-export function excerptLog(log: string, bytes: number): string {
+export function shortenLog(log: string, bytes: number): string {
   const text = removeNoise(log);
   if (Buffer.byteLength(text) <= bytes) return text;
   const lines = text.split('\n');

@@ -20,7 +20,7 @@ import { fetchSubmodules, removeStores } from './submodules.ts';
 const latestTime = 4_102_444_800;
 
 export interface CloneOptions {
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
   /** Reads the repository itself, and no submodule. */
   readonly gitToken?: string | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -30,7 +30,7 @@ export interface CloneOptions {
 export async function clone(
   input: PipelineInput,
   paths: WorkspacePaths,
-  { say, gitToken, signal }: CloneOptions,
+  { printLine, gitToken, signal }: CloneOptions,
 ): Promise<CloneResult> {
   process.umask(0o022);
   // Beside the author's tree, never in it.
@@ -41,16 +41,16 @@ export async function clone(
     createGit({ ...options, slowTransfer: { bytesPerSecond: 1024, seconds: 30 } });
   const credential = gitToken === undefined ? undefined : { url: input.repo, token: gitToken };
   const git = makeGit({ folder: paths.source, gitFolder, insecure: input.insecure, credential });
-  say(`fetching commit ${input.commit} of ${input.repo}`);
+  printLine(`fetching commit ${input.commit} of ${input.repo}`);
   await fetchCommit(git, gitFolder, input, signal);
   const counter = new LimitCounter(input.limits);
   const { gitlinks } = await listCommit(git, { ...input, counter }, signal);
-  say(`checking out ${counter.files} files, ${formatBytes(counter.bytes)}`);
+  printLine(`checking out ${counter.files} files, ${formatBytes(counter.bytes)}`);
   await checkOut(git, { target: paths.source, commit: input.commit, fileBytes: input.limits.fileBytes }, signal);
-  const time = await commitTime(git, input.commit);
+  const time = await readCommitTime(git, input.commit);
   const submodules = await fetchSubmodules(
     { git, repo: input.repo, commit: input.commit, gitlinks },
-    { input, source: paths.source, notes: paths.notes, counter, say, makeGit, signal },
+    { input, source: paths.source, notes: paths.notes, counter, printLine, makeGit, signal },
   );
   await removeStores(paths.notes);
   await rm(gitFolder, { recursive: true, force: true });
@@ -61,7 +61,7 @@ export async function clone(
 }
 
 /** Seconds since 1970. An author may write any time into a commit; what no file system holds is taken as 1970. */
-async function commitTime(git: Git, commit: string): Promise<number> {
+async function readCommitTime(git: Git, commit: string): Promise<number> {
   const shown = await git(['show', '--no-patch', '--format=%ct', commit]);
   const seconds = Number(shown.stdout.trim());
   return Number.isInteger(seconds) && seconds > 0 && seconds < latestTime ? seconds : 0;

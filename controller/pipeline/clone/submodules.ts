@@ -34,7 +34,7 @@ interface SubmoduleWork {
   readonly notes: string;
   /** Counts the files of all of them together. */
   readonly counter: LimitCounter;
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
   readonly makeGit: (options: Pick<Parameters<typeof createGit>[0], 'folder' | 'gitFolder' | 'insecure'>) => Git;
   readonly signal?: AbortSignal | undefined;
 }
@@ -62,12 +62,14 @@ export async function fetchSubmodules(
     for (const link of parent.gitlinks) {
       const tooMany = findExceededLimit(parent, done);
       const found =
-        tooMany === undefined ? await fetchOne(link, parent, declared, within, deadline) : toMissing(link, tooMany);
+        tooMany === undefined
+          ? await fetchOne(link, parent, declared, within, deadline)
+          : createMissingResult(link, tooMany);
       done.push(toSubmodule(found, parent.prefix));
       const below = 'below' in found ? found.below : undefined;
       if (below !== undefined) waiting.push(below);
       if (found.problem !== undefined)
-        work.say(`submodule ${parent.prefix}${link.path} is not fetched: ${found.problem}`);
+        work.printLine(`submodule ${parent.prefix}${link.path} is not fetched: ${found.problem}`);
     }
   }
   return done;
@@ -84,7 +86,7 @@ function toSubmodule({ path, commit, problem, passing }: Result, prefix: string)
   };
 }
 
-function toMissing({ path, commit }: Gitlink, problem: string, passing?: true): Result {
+function createMissingResult({ path, commit }: Gitlink, problem: string, passing?: true): Result {
   return { path, commit, problem, ...(passing === undefined ? {} : { passing }) };
 }
 
@@ -109,12 +111,12 @@ async function fetchOne(
   deadline: AbortSignal,
 ): Promise<Result> {
   const repository = resolveSubmodule(declared, link.path, parent.repo, work.input.gitHosts);
-  if (typeof repository === 'string') return toMissing(link, repository);
+  if (typeof repository === 'string') return createMissingResult(link, repository);
   if (work.unreachable.has(repository.host))
-    return toMissing(link, `the git host ${repository.host} could not be reached`, true);
+    return createMissingResult(link, `the git host ${repository.host} could not be reached`, true);
   const target = join(work.source, parent.prefix, link.path);
   if (!(await isEmptyFolder(work.source, `${parent.prefix}${link.path}`)))
-    return toMissing(link, 'its path is not an empty folder of the repository');
+    return createMissingResult(link, 'its path is not an empty folder of the repository');
   const gitFolder = await mkdtemp(join(work.notes, storePrefix));
   try {
     return await fetchSubmodule(
@@ -125,7 +127,8 @@ async function fetchOne(
     );
   } catch (error) {
     await rm(gitFolder, { recursive: true, force: true });
-    if (deadline.aborted) return toMissing(link, `fetching submodules took more than ${maximumSeconds} s`, true);
+    if (deadline.aborted)
+      return createMissingResult(link, `fetching submodules took more than ${maximumSeconds} s`, true);
     const result = toMissingOrThrow(link, error, work.signal);
     if (result.passing === true) work.unreachable.add(repository.host);
     return result;
@@ -135,9 +138,9 @@ async function fetchOne(
 /** A submodule that is too large or damaged is missing like one that is gone; the review says what that means. */
 function toMissingOrThrow(link: Gitlink, error: unknown, signal: AbortSignal | undefined): Result {
   if (signal?.aborted === true) throw error;
-  if (error instanceof Rejected) return toMissing(link, error.message.replace(/\.$/, ''));
+  if (error instanceof Rejected) return createMissingResult(link, error.message.replace(/\.$/, ''));
   if (!(error instanceof Fault)) throw error;
-  return toMissing(link, error.message, isTemporary(error.message) ? true : undefined);
+  return createMissingResult(link, error.message, isTemporary(error.message) ? true : undefined);
 }
 
 interface SubmoduleTarget {
@@ -153,7 +156,7 @@ async function fetchSubmodule(
   place: SubmoduleTarget,
   work: SubmoduleWork,
 ): Promise<Result> {
-  const { input, counter, say, signal } = work;
+  const { input, counter, printLine, signal } = work;
   // Each has an object store of its own, since one repository must not hand objects to another.
   const { url, insecure, target, gitFolder } = place;
   const git = work.makeGit({ folder: target, gitFolder, insecure });
@@ -169,7 +172,9 @@ async function fetchSubmodule(
   const listing = await listCommit(git, { commit: link.commit, limits: input.limits, counter: total, prefix }, signal);
   await checkOut(git, { target, commit: link.commit, fileBytes: input.limits.fileBytes }, signal);
   const [files, bytes] = [total.files - counter.files, total.bytes - counter.bytes];
-  say(`submodule ${parent.prefix}${link.path}: ${files} files, ${formatBytes(bytes)} of ${url} at ${link.commit}`);
+  printLine(
+    `submodule ${parent.prefix}${link.path}: ${files} files, ${formatBytes(bytes)} of ${url} at ${link.commit}`,
+  );
   counter.take(total);
   return {
     ...link,

@@ -29,7 +29,7 @@ const understood =
  * @throws Rejected, rule plan/unknown when no language fits, or what the language misses.
  */
 export function makePlan(tree: Tree, input: PlanInput): Recipe {
-  return boundReason(choose(tree, input));
+  return limitReason(choose(tree, input));
 }
 
 function choose(tree: Tree, input: PlanInput): Recipe {
@@ -136,7 +136,7 @@ function suggestFolders(tree: Tree): string {
     : ` There is something to build in ${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', …' : ''}: put source.path with that folder in moorage.yaml.`;
 }
 
-function boundReason(recipe: Recipe): Recipe {
+function limitReason(recipe: Recipe): Recipe {
   return { ...recipe, plan: { ...recipe.plan, reason: keepHead(toOneLine(recipe.plan.reason), 390) } };
 }
 

@@ -120,7 +120,7 @@ export function quoteShellWord(text: string): string {
 }
 
 /** Instruction with a JSON list, which takes names with spaces as they are. */
-export function copy(sources: readonly string[], target: string, ...flags: readonly string[]): string {
+export function renderCopy(sources: readonly string[], target: string, ...flags: readonly string[]): string {
   return ['COPY', ...flags, JSON.stringify([...sources.map(escapeCopyPath), target])].join(' ');
 }
 

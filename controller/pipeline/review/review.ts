@@ -21,14 +21,14 @@ const maximumFindings = 50;
 export async function review(
   baseInput: PipelineInput,
   paths: WorkspacePaths,
-  say: (line: string) => void,
+  printLine: (line: string) => void,
   signal?: AbortSignal,
 ): Promise<ReviewResult> {
   const { submodules } = await readNotes(paths.notes, 'clone');
   const tree = readDiskTree(paths.source);
   const app = locateApp(baseInput, tree);
   const { input, settings, platform } = app;
-  for (const text of describeManifest(settings)) say(text);
+  for (const text of describeManifest(settings)) printLine(text);
   const context: ReviewContext = {
     tree,
     source: paths.source,
@@ -41,11 +41,11 @@ export async function review(
   const [first, ...more] = sortByUrgency(findings.filter((each) => each.severity === 'error'));
   if (first !== undefined)
     throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
-  for (const each of findings) say(formatFinding(each));
+  for (const each of findings) printLine(formatFinding(each));
   const recipe = planApp(tree, app);
   await writePlan(recipe, input, paths);
-  say(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
-  for (const each of recipe.findings) say(formatFinding(each));
+  printLine(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
+  for (const each of recipe.findings) printLine(formatFinding(each));
   return {
     findings: [...findings, ...recipe.findings].slice(0, maximumFindings),
     plan: recipe.plan,

@@ -36,7 +36,7 @@ import {
   chooseNextNumber,
   computeFaultDelayMs,
   findSettings,
-  isDoubted,
+  hasDoubtfulFault,
   isRecorded,
   listFaults,
   readNumber,
@@ -81,7 +81,7 @@ export function runPipelineStep(
     ? { outcomes: reportBuilt(fields, commit) }
     : stranger === undefined
       ? continueBuild(snapshot, fields, wanted)
-      : makeWay(stranger);
+      : removeEarlierJob(stranger);
   return {
     ...result,
     statusPatch: { ...patch, ...result.statusPatch },
@@ -138,7 +138,7 @@ function continueBuild(snapshot: Snapshot, fields: StatusFields, wanted: WantedB
   return { ...result, statusPatch: { ...patch, ...result.statusPatch } };
 }
 
-function makeWay(stranger: Job): StepResult {
+function removeEarlierJob(stranger: Job): StepResult {
   const isLeaving = stranger.metadata.deletionTimestamp !== undefined;
   return {
     outcomes: reportBeforeReview('Starting', 'A Job of an earlier app with this name is being deleted.'),
@@ -174,7 +174,7 @@ function startPipeline(snapshot: Snapshot, fields: StatusFields, wanted: WantedB
     number,
     reason,
     queuedAt: snapshot.now,
-    doubted: isDoubted(history, wanted.commit),
+    doubted: hasDoubtfulFault(history, wanted.commit),
   });
   const message = `Pipeline ${number} of commit ${shortenCommit(wanted.commit)} is queued: ${reason}.`;
   return {

@@ -161,7 +161,7 @@ export function listFaults(history: readonly HistoryEntry[], job: string): Histo
 }
 
 /** True when a fault that the author could have staged was accepted as one for this commit. */
-export function isDoubted(history: readonly HistoryEntry[], commit: string): boolean {
+export function hasDoubtfulFault(history: readonly HistoryEntry[], commit: string): boolean {
   return history.some((entry) => entry.commit === commit && entry.doubtful === true);
 }
 

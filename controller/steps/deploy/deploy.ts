@@ -47,7 +47,7 @@ export function runDeployStep(snapshot: Snapshot, { fields }: Progress, built: B
   const { config, pods } = snapshot;
   const owned = { claims: snapshot.claims, addresses: readServiceAddresses(snapshot.serviceObjects.services) };
   const wantedView = replaceSettings(snapshot, built.settings);
-  const wantedRelease = toWanted(wantedView, built);
+  const wantedRelease = toWantedRelease(wantedView, built);
   // After a rollback, a release runs with the settings of its own commit.
   const viewRelease = (release: Release): Snapshot =>
     release === wantedRelease ? wantedView : replaceSettings(snapshot, release.settings);
@@ -117,7 +117,7 @@ function replaceSettings(snapshot: Snapshot, settings: string | undefined): Snap
 }
 
 /** @param wantedView with the settings of the commit that was built */
-function toWanted(wantedView: Snapshot, built: Built): Release {
+function toWantedRelease(wantedView: Snapshot, built: Built): Release {
   const { image, commit, settings, attempt } = built;
   return omitUndefined({ image, commit, port: wantedView.app.spec.run.port ?? built.port ?? 8080, settings, attempt });
 }
@@ -161,14 +161,14 @@ function addServices(snapshot: Snapshot, manifest: Manifest, plan: RunPlan, outc
   return {
     actions,
     status: [...status],
-    outcome: isNew ? obstacle : reportLacking(outcome, obstacle),
+    outcome: isNew ? obstacle : reportMissingService(outcome, obstacle),
     isHeld: isNew,
     isReady: false,
   };
 }
 
 /** An app that runs keeps running; it may well work without that service for a while. */
-function reportLacking(outcome: Outcome, obstacle: Outcome): Outcome {
+function reportMissingService(outcome: Outcome, obstacle: Outcome): Outcome {
   const { message } = obstacle;
   if (outcome.reason === 'Trying') return obstacle;
   return outcome.kind === 'done'
@@ -239,7 +239,7 @@ function planApplies(snapshot: Snapshot, deployment: Manifest, port: number): Wr
     .filter((number) => number > 0);
   const ports = [...new Set([port, ...older])].sort((a, b) => a - b);
   const claims = buildClaims(app, config, snapshot.claims).map((manifest) =>
-    toApply(
+    createApplyWrite(
       claimResource,
       manifest,
       snapshot.claims.find((claim) => claim.metadata.name === manifest.metadata.name),
@@ -248,9 +248,9 @@ function planApplies(snapshot: Snapshot, deployment: Manifest, port: number): Wr
   return [
     ...claims,
     ...planSecrets(snapshot, deployment),
-    toApply(policies, buildPolicy(app, config, ports), snapshot.policy),
-    toApply(services, buildService(app), snapshot.service),
-    toApply(deployments, deployment, snapshot.deployment),
+    createApplyWrite(policies, buildPolicy(app, config, ports), snapshot.policy),
+    createApplyWrite(services, buildService(app), snapshot.service),
+    createApplyWrite(deployments, deployment, snapshot.deployment),
   ];
 }
 
@@ -268,7 +268,7 @@ function planSecrets({ app, config, deployment: cached, pods }: Snapshot, deploy
   }));
 }
 
-function toApply(resource: Resource, manifest: Manifest, cached: KubeObject | undefined): Write {
+function createApplyWrite(resource: Resource, manifest: Manifest, cached: KubeObject | undefined): Write {
   return { kind: 'apply', resource, manifest, cached };
 }
 

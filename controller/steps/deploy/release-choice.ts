@@ -17,7 +17,7 @@ import { countRestarts, diagnose, readReadyChange, readTemplateHash, type AppLim
 import { chooseFallback, isBetter, toRelease } from './releases.ts';
 import { toReason } from './rollout.ts';
 import { parseStartupMs, type buildPodTemplate, type Release } from './template.ts';
-import { findCurrent, listTrialPods, planTrial, type Trial } from './trial.ts';
+import { findCurrentRelease, listTrialPods, planTrial, type Trial } from './trial.ts';
 
 /** Pod template of a release, with a hash of itself. */
 export type HashedTemplate = ReturnType<typeof buildPodTemplate>;
@@ -51,7 +51,7 @@ export function chooseRelease(
   const limits = readAppLimits(snapshot, wantedRelease.port);
   const trying = fields.tried === target.hash ? [] : listTrialPods(snapshot, target.hash);
   const failing = findFailure([...pods, ...trying], target.hash, limits, snapshot.now);
-  const record = chooseFallback(fields, wantedRelease, findCurrent(snapshot, fields, wantedRelease));
+  const record = chooseFallback(fields, wantedRelease, findCurrentRelease(snapshot, fields, wantedRelease));
   const fallback = record === undefined ? undefined : toRelease(record);
   const halt = findHalt({
     ...{ deployment, readyTemplate: fields.readyTemplate, hash: target.hash },
@@ -68,11 +68,17 @@ export function chooseRelease(
       ? planTrial({ snapshot, fields, wantedRelease, target, limits })
       : { trial: undefined, tried: fields.tried };
   if (trial === undefined) return { plan, failing, halt, trial, tried };
-  return { plan: keepCurrent(plan, trial.current), failing, halt, trial: reportTrialFailure(trial, failing), tried };
+  return {
+    plan: keepCurrentRelease(plan, trial.current),
+    failing,
+    halt,
+    trial: reportTrialFailure(trial, failing),
+    tried,
+  };
 }
 
 /** The serving release stays while the wanted one is tried. */
-function keepCurrent(plan: RunPlan, current: Release): RunPlan {
+function keepCurrentRelease(plan: RunPlan, current: Release): RunPlan {
   return {
     ...plan,
     release: current,
@@ -178,11 +184,11 @@ export function skipOverDisk(
 function isStopped(hash: string, { deployment, pods }: StopEvidence): boolean {
   return (
     (deployment?.metadata.annotations?.[annotations.stopped] ?? '').split(',').includes(hash) ||
-    areTooMany(pods.filter((pod) => readTemplateHash(pod) === hash && isOutOfDisk(pod)))
+    hasTooManyEvictions(pods.filter((pod) => readTemplateHash(pod) === hash && isOutOfDisk(pod)))
   );
 }
 
-function areTooMany(evicted: readonly Pod[]): boolean {
+function hasTooManyEvictions(evicted: readonly Pod[]): boolean {
   const times = evicted.map(readReadyChange).sort((a, b) => a - b);
   return times.some((time, index) => time - (times[index - maximumEvictions + 1] ?? -Infinity) <= evictionsWithinMs);
 }

@@ -35,7 +35,7 @@ export function keepRest(snapshot: Snapshot, hash: string, isKnown: boolean): Re
   const asks: Action[] = close === undefined ? [] : [{ kind: 'close', request: { app: app.metadata.name, ...close } }];
   const naps = planNaps(app, pods, status?.state === 'Napping');
   // The activators must see that the app sleeps before its pods go.
-  const isAsleep = status?.state === 'Asleep' && isWritten(app, status);
+  const isAsleep = status?.state === 'Asleep' && isStateWritten(app, status);
   return {
     status,
     isAsleep,
@@ -45,7 +45,7 @@ export function keepRest(snapshot: Snapshot, hash: string, isKnown: boolean): Re
   };
 }
 
-function isWritten({ status }: HostedApp, { state, number }: IdleStatus): boolean {
+function isStateWritten({ status }: HostedApp, { state, number }: IdleStatus): boolean {
   return status?.idle?.state === state && status.idle.number === number;
 }
 
@@ -198,8 +198,8 @@ function enterState(status: IdleStatus, state: IdleState, { now }: RestInput): I
 
 /** A request in progress wakes the app even if the request to end the rest was lost. */
 function shouldWake(status: IdleStatus, { wanted, isNew, activity }: RestInput, policy: RestPolicy): boolean {
-  const isOther = (status.state === 'Napping') !== (policy.depth === 'nap');
-  return wanted === status.number || isNew || isOther || (activity !== undefined && activity.inFlight > 0);
+  const isOtherDepth = (status.state === 'Napping') !== (policy.depth === 'nap');
+  return wanted === status.number || isNew || isOtherDepth || (activity !== undefined && activity.inFlight > 0);
 }
 
 function decideAwake(status: IdleStatus, input: RestInput, policy: RestPolicy): Rest {
@@ -236,10 +236,10 @@ function addActivity(status: IdleStatus, { activity }: RestInput, policy: RestPo
 function addUses(status: IdleStatus, { lastUsedAt = 0, gaps, wakes }: AppActivity): IdleStatus {
   const known = status.lastUsedAt === undefined ? 0 : Date.parse(status.lastUsedAt);
   const added = gaps.filter(({ at }) => at > known).map(({ seconds }) => seconds);
-  const isNews = added.length > 0 || lastUsedAt - known >= writtenMs;
+  const isDue = added.length > 0 || lastUsedAt - known >= writtenMs;
   return omitUndefined({
     ...status,
-    lastUsedAt: isNews ? formatTimestamp(new Date(lastUsedAt)) : status.lastUsedAt,
+    lastUsedAt: isDue ? formatTimestamp(new Date(lastUsedAt)) : status.lastUsedAt,
     gaps: added.length === 0 ? status.gaps : [...(status.gaps ?? []), ...added].slice(-keptGaps),
     wakes: addWakes(status.wakes, wakes),
   });

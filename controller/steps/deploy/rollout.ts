@@ -152,7 +152,7 @@ export function findCrashLoop(
   const found = findLoop(snapshot, hash, limits);
   const before = fields.crashLoop?.template === hash ? fields.crashLoop : undefined;
   if (found !== undefined) return { template: hash, rejection: keepLog(found, before?.rejection) };
-  return before === undefined || isOver(snapshot, fields, hash) ? undefined : before;
+  return before === undefined || isRolloutOver(snapshot, fields, hash) ? undefined : before;
 }
 
 /** A release in a crash loop is neither done nor starting. */
@@ -189,7 +189,7 @@ function keepLog(found: Rejection, before: Rejection | undefined): Rejection {
   return found.log === undefined && before?.log !== undefined ? { ...found, log: before.log } : found;
 }
 
-function isOver(snapshot: Snapshot, fields: StatusFields, hash: string): boolean {
+function isRolloutOver(snapshot: Snapshot, fields: StatusFields, hash: string): boolean {
   const record = findRunningRecord(snapshot, fields, hash);
   return record !== undefined && computeServedMs(record, snapshot.now) >= snapshot.config.run.goodAfterMs;
 }

@@ -42,7 +42,7 @@ export interface Trial {
 }
 
 /** The release that an app with a volume runs, if it has served: it must not be ended without need. */
-export function findCurrent(
+export function findCurrentRelease(
   { app, deployment }: Snapshot,
   fields: StatusFields,
   wantedRelease: Release,
@@ -62,7 +62,7 @@ export interface TrialPlan {
 export function planTrial({ snapshot, fields, wantedRelease, target, limits }: TrialInput): TrialPlan {
   const { app, now } = snapshot;
   const { tried } = fields;
-  const current = findCurrent(snapshot, fields, wantedRelease);
+  const current = findCurrentRelease(snapshot, fields, wantedRelease);
   if (current === undefined || resolveReplicas(app) === 0 || tried === target.hash) return { trial: undefined, tried };
   const own = listTrialPods(snapshot, target.hash);
   // Remembered, since its pod goes before the Deployment is seen to have changed.

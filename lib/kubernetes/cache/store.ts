@@ -179,7 +179,7 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
   }
 
   #freezeObject(object: T): T {
-    return this.#freeze ? deepFreeze(object) : object;
+    return this.#freeze ? freezeDeeply(object) : object;
   }
 
   #report(change: Change<T>): void {
@@ -231,15 +231,15 @@ class KeyIndex<T> {
 }
 
 /** Freezes an object and everything in it. */
-export function deepFreeze<V>(value: V): V {
+export function freezeDeeply<V>(value: V): V {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   Object.freeze(value);
-  for (const inner of Object.values(value)) deepFreeze(inner);
+  for (const inner of Object.values(value)) freezeDeeply(inner);
   return value;
 }
 
 /** Indexes objects by the value of a label; objects without it are not in the index. */
-export function indexByLabel(label: string): Indexer<KubeObject> {
+export function createLabelIndexer(label: string): Indexer<KubeObject> {
   return (object) => {
     const value = object.metadata.labels?.[label];
     return value === undefined ? [] : [value];
@@ -247,5 +247,5 @@ export function indexByLabel(label: string): Indexer<KubeObject> {
 }
 
 /** Indexes objects by the UID of the owner that controls them. */
-export const indexByControllerUid: Indexer<KubeObject> = (object) =>
+export const listControllerUids: Indexer<KubeObject> = (object) =>
   (object.metadata.ownerReferences ?? []).filter((owner) => owner.controller === true).map((owner) => owner.uid);

@@ -7,7 +7,7 @@
 //       defineResource<Widget>({ group: 'example.dev', version: 'v1', kind: 'Widget', plural: 'widgets', namespaced: true }));
 //     const jobs = manager.reflect(
 //       defineResource<KubeType<V1Job>>({ group: 'batch', version: 'v1', kind: 'Job', plural: 'jobs', namespaced: true }),
-//       { namespace: 'builds', labelSelector: 'example.dev/widget', indexers: { widget: indexByLabel('example.dev/widget') } });
+//       { namespace: 'builds', labelSelector: 'example.dev/widget', indexers: { widget: createLabelIndexer('example.dev/widget') } });
 //     manager.add(createController({
 //       name: 'widgets', workers: 4, log, registry,
 //       watches: [createWatch(widgets.store), createWatch(jobs.store, createLabelMapping('example.dev/widget', 'widgets'))],

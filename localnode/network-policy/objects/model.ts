@@ -162,7 +162,7 @@ const meets: Record<Requirement['operator'], (value: string | undefined, values:
 };
 
 /** True when every part of the selector holds for the labels. */
-export function matchesSelector(selector: Selector, labels: Labels): boolean {
+export function isSelected(selector: Selector, labels: Labels): boolean {
   const own = (key: string): string | undefined => (Object.hasOwn(labels, key) ? labels[key] : undefined);
   return (
     Object.entries(selector.matchLabels ?? {}).every(([key, value]) => own(key) === value) &&

@@ -31,7 +31,7 @@ const certificateDays = 397;
 const renewBeforeDays = 60;
 
 /** True when the certificate is missing, unreadable, or expires within the renewal window. */
-export function needsRenewal(pem: string | undefined, now: Date): boolean {
+export function shouldRenew(pem: string | undefined, now: Date): boolean {
   if (pem === undefined) return true;
   try {
     return Date.parse(new X509Certificate(pem).validTo) - now.getTime() < renewBeforeDays * dayMs;
@@ -79,7 +79,7 @@ export async function ensureAuthority(folder: string, spec: AuthoritySpec): Prom
   const key = computeContentKey([request, String(authorityDays)]);
   if (
     (spec.permitted === undefined || (await readText(stamp)) === key) &&
-    !needsRenewal(await readText(authority.certificate), new Date()) &&
+    !shouldRenew(await readText(authority.certificate), new Date()) &&
     (await readText(authority.key)) !== undefined
   )
     return authority;
@@ -127,7 +127,7 @@ export async function ensureCertificate(
   const current = await readText(certificate.certificate);
   if (
     (await readText(stamp)) === key &&
-    !needsRenewal(current, new Date()) &&
+    !shouldRenew(current, new Date()) &&
     (await readText(certificate.key)) !== undefined
   )
     return certificate;

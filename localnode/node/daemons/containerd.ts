@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { getBinariesFolder, getBinaryPath } from '../../binaries/build.ts';
 import { readText } from '../../files.ts';
 import { paths } from '../../paths.ts';
-import { succeeds } from '../../shell.ts';
+import { canRun } from '../../shell.ts';
 import { renderCniConfig } from '../network/cni.ts';
 import { getUnpackedFolder } from './packages.ts';
 import { writeConfigFile, type ProcessSpec } from './processes.ts';
@@ -105,6 +105,6 @@ export async function buildContainerdSpec(diskAnnotations: readonly string[]): P
       PATH: `${getBinariesFolder('containerd')}:${getBinariesFolder('runc')}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
     },
     inputs: [text, network, (await readText(confined.spec)) ?? ''],
-    isReady: () => succeeds(getBinaryPath('containerd', 'ctr'), ['--address', containerdSocket, 'version']),
+    isReady: () => canRun(getBinaryPath('containerd', 'ctr'), ['--address', containerdSocket, 'version']),
   };
 }

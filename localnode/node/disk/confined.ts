@@ -8,7 +8,7 @@ import { getBinaryPath } from '../../binaries/build.ts';
 import { writeText } from '../../files.ts';
 import { fillIn } from '../../kubectl.ts';
 import { paths } from '../../paths.ts';
-import { run, succeeds } from '../../shell.ts';
+import { run, canRun } from '../../shell.ts';
 
 /** Name of the RuntimeClass in the cluster, and of its handler in containerd. */
 export const confinedClass = 'moorage-confined';
@@ -122,7 +122,7 @@ export async function mountVolumes(volumes: string): Promise<number> {
   for (const image of images) {
     const folder = join(volumes, image.slice(0, -suffix.length));
     await mkdir(folder, { recursive: true });
-    if (!(await succeeds('mountpoint', ['--quiet', folder])))
+    if (!(await canRun('mountpoint', ['--quiet', folder])))
       await run('mount', ['-o', 'loop,discard,nodev', join(volumes, image), folder]);
   }
   return images.length;

@@ -5,7 +5,7 @@ import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { getBinaryPath } from '../../binaries/build.ts';
 import { paths } from '../../paths.ts';
-import { succeeds } from '../../shell.ts';
+import { canRun } from '../../shell.ts';
 
 /** GiB that `up` writes, as `df` shows it before and after; services of tools come on top. */
 const written = {
@@ -111,7 +111,7 @@ export async function findNodeObstacle(): Promise<string | undefined> {
   if (process.platform !== 'linux') return `the one-machine node runs on Linux, not on ${process.platform}: ${instead}`;
   if (process.getuid?.() !== 0)
     return `the one-machine node sets up network devices and containers, for which it must be root: run this with sudo, ${instead}`;
-  if (!(await succeeds('apt-get', ['--version'])))
+  if (!(await canRun('apt-get', ['--version'])))
     return `the one-machine node is built from Debian packages, and this machine has no apt-get: ${instead}`;
   return undefined;
 }

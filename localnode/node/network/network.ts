@@ -5,7 +5,7 @@ import { stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { readText, writeText, computeFolderKey } from '../../files.ts';
 import { paths } from '../../paths.ts';
-import { run, succeeds } from '../../shell.ts';
+import { run, canRun } from '../../shell.ts';
 import { renderNodeRules } from './rules.ts';
 import { node, processFolders } from '../settings.ts';
 import { ensureComponentKubeconfig, type ControlPlane } from '../control-plane/control-plane.ts';
@@ -71,7 +71,7 @@ async function rememberBefore(): Promise<void> {
   const tables = (await run('nft', ['list', 'tables'])).split('\n').filter((line) => line !== '');
   const folders: string[] = [];
   for (const folder of [...foreignFolders, ...sharedFolders])
-    if (await succeeds('test', ['-e', folder])) folders.push(folder);
+    if (await canRun('test', ['-e', folder])) folders.push(folder);
   await writeText(beforePath, `${JSON.stringify({ sysctls, tables, folders }, null, 2)}\n`);
 }
 
@@ -86,7 +86,7 @@ export function listNewEmptyFolders(before: Before | undefined): string[] {
 
 async function ensureBridge(): Promise<void> {
   const { bridge, bridgeMac, address, nodePodCidr, serviceCidr } = node;
-  if (!(await succeeds('ip', ['link', 'show', bridge])))
+  if (!(await canRun('ip', ['link', 'show', bridge])))
     await run('ip', ['link', 'add', bridge, 'address', bridgeMac, 'type', 'bridge']);
   await setSysctl(`net.ipv6.conf.${bridge}.disable_ipv6`, '1');
   await run('ip', ['address', 'replace', `${address}/${nodePodCidr.split('/')[1] ?? '24'}`, 'dev', bridge]);
@@ -113,7 +113,7 @@ export async function ensureNetwork(): Promise<undefined> {
   await rememberBefore();
   await refuseTakenRange();
   // Built into some kernels, a module of others.
-  await succeeds('modprobe', ['-q', '-a', 'br_netfilter', 'overlay', 'nf_tables']);
+  await canRun('modprobe', ['-q', '-a', 'br_netfilter', 'overlay', 'nf_tables']);
   await ensureBridge();
   for (const [name, value] of Object.entries(changedSysctls)) await setSysctl(name, value);
   const rules = renderNodeRules(node, [
@@ -131,7 +131,7 @@ async function removeChains(table: string): Promise<void> {
     await run('sh', ['-c', `iptables -t ${table} ${rule.replace(/^-A/, '-D')}`]);
   }
   for (const rule of rules.filter((line) => /^-N (CNI|KUBE)-/.test(line)))
-    await succeeds('iptables', ['-t', table, '-X', rule.slice(3)]);
+    await canRun('iptables', ['-t', table, '-X', rule.slice(3)]);
 }
 
 /** True when the listing of a table shows no rule, and no chains but base chains. */
@@ -148,7 +148,7 @@ async function removeTables(before: Before | undefined): Promise<void> {
       !known.has(line) &&
       /^table ip6? (nat|filter|mangle|raw)$/.test(line) &&
       isEmptyTable(await run('nft', ['list', ...line.split(' ')]));
-    if (isOwn || leftEmpty) await succeeds('nft', ['delete', ...line.split(' ')]);
+    if (isOwn || leftEmpty) await canRun('nft', ['delete', ...line.split(' ')]);
   }
 }
 
@@ -161,7 +161,7 @@ const linksSchema = z.array(z.object({ ifname: z.string() }));
 async function removePorts(): Promise<void> {
   const links = await run('ip', ['-json', 'link', 'show', 'master', node.bridge]).catch(() => '');
   for (const { ifname } of linksSchema.parse(JSON.parse(links.trim() === '' ? '[]' : links)))
-    await succeeds('ip', ['link', 'delete', ifname]);
+    await canRun('ip', ['link', 'delete', ifname]);
 }
 
 /** Reverts every change that the node made to the network. */
@@ -169,7 +169,7 @@ export async function removeNetwork(before: Before | undefined): Promise<void> {
   for (const table of ['nat', 'filter', 'mangle']) await removeChains(table);
   await removeTables(before);
   await removePorts();
-  await succeeds('ip', ['link', 'delete', node.bridge]);
+  await canRun('ip', ['link', 'delete', node.bridge]);
   for (const [name, value] of Object.entries(before?.sysctls ?? {})) await setSysctl(name, value);
 }
 

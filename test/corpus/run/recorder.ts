@@ -22,7 +22,7 @@ export function createRecorder(now: () => number = () => performance.now()): Rec
     log,
     outcome: () => outcome,
     output: {
-      say(text) {
+      printLine(text) {
         // The push comes before it, and is not the platform's time.
         if (text.startsWith('submitted')) begun = now();
       },

@@ -102,8 +102,8 @@ async function listens({ port: own, ended }: App): Promise<boolean> {
 async function submit(created: boolean): Promise<string> {
   const lines: string[] = [];
   const output = createOutput((line) => lines.push(line));
-  output.say(`pushed ${folder} to local/guestbook at 0000000, a snapshot of the folder`);
-  output.say(`${created ? 'submitted' : 'submitted before'}: guestbook`);
+  output.printLine(`pushed ${folder} to local/guestbook at 0000000, a snapshot of the folder`);
+  output.printLine(`${created ? 'submitted' : 'submitted before'}: guestbook`);
   const app = await start();
   const { plan } = planFolder(folder);
   const status: Status = { status: 'live', message: '', slug: 'guestbook', url, status_url: '', log_url: '', plan };

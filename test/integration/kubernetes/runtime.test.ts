@@ -10,7 +10,7 @@ import {
   apply,
   applyIfChanged,
   applyStatus,
-  indexByLabel,
+  createLabelIndexer,
   createClient,
   createController,
   createEventRecorder,
@@ -208,7 +208,7 @@ describe('reflector', () => {
         resource: configMaps,
         namespace,
         pageSize: 10,
-        indexers: { parity: indexByLabel('parity') },
+        indexers: { parity: createLabelIndexer('parity') },
         backoffMs: [50, 500],
       });
       const broken = createStore<ConfigMap>({ freeze: false });

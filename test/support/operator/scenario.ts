@@ -7,7 +7,7 @@ import type { ContainerStatus, Deployment, HttpRoute, Job, Pod } from '../../../
 import type { Snapshot } from '../../../controller/reconcile/snapshot.ts';
 import { buildStatus } from '../../../controller/reconcile/status.ts';
 import { identifySource } from '../../../controller/steps/source/source.ts';
-import { APPLIED_HASH_ANNOTATION, deepFreeze, computeHash, type Manifest } from '../../../lib/kubernetes/index.ts';
+import { APPLIED_HASH_ANNOTATION, freezeDeeply, computeHash, type Manifest } from '../../../lib/kubernetes/index.ts';
 import { parseRepository } from '../../../lib/repository.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 
@@ -175,7 +175,7 @@ export const reviewed = ended('review', 0, { findings: [], plan });
 export const pushed = (image: string): ContainerStatus => ended('build', 0, { image, port: 8000, findings: [] });
 
 export function snapshotOf(of: HostedApp, rest: Partial<Snapshot> = {}): Snapshot {
-  return deepFreeze({
+  return freezeDeeply({
     app: of,
     now,
     config,

@@ -2,7 +2,7 @@
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { type PlanInput, type Problem, quoteShellWord, renderStep } from '../recipe.ts';
-import { installCommand, getManagerEnvironment, getManagerPackage } from '../node/manager.ts';
+import { buildInstallCommand, getManagerEnvironment, getManagerPackage } from '../node/manager.ts';
 import { type NodeProject, readProject } from '../node/project.ts';
 import { chooseNode } from '../node/version.ts';
 
@@ -95,7 +95,7 @@ function renderMove(output: string, target: string): string {
 /** The package manager of the project's own version, then all packages. */
 function install(project: NodeProject): string {
   const manager = getManagerPackage(project);
-  const command = installCommand(project.manager, project.locked ? project.file : undefined);
+  const command = buildInstallCommand(project.manager, project.locked ? project.file : undefined);
   return manager === undefined ? command : `npm install --global --force ${manager} && ${command}`;
 }
 

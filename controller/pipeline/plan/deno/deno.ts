@@ -2,7 +2,7 @@
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
 import {
-  copy,
+  renderCopy,
   renderArguments,
   defaultPort,
   renderDockerfile,
@@ -69,7 +69,7 @@ function createRecipe(tree: Tree, input: PlanInput, file: string, start: DenoSta
       'USER 1000:1000',
       'WORKDIR /app',
       ...renderArguments(input),
-      copy(['.'], './', '--chown=1000:1000'),
+      renderCopy(['.'], './', '--chown=1000:1000'),
       ...renderFetchSteps(tree, file, start),
       `ENV PORT=${port} HOST=0.0.0.0`,
       `EXPOSE ${port}`,

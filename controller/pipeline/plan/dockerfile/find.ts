@@ -1,7 +1,7 @@
 // Finds the author's Dockerfile where it does not stand at the top: docker/Dockerfile, web.Dockerfile, Dockerfile.prod.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { readStages, type Stage, startsApp } from './text.ts';
+import { readStages, type Stage, hasStartCommand } from './text.ts';
 
 export interface FoundDockerfile {
   /** Path from the top, which stays the build context. */
@@ -80,10 +80,10 @@ function isApp(tree: Tree, path: string): boolean {
   const text = tree.text(path, maximumBytes) ?? '';
   const stages = readStages(text);
   return (
-    startsApp(stages) &&
+    hasStartCommand(stages) &&
     !stages.some((stage) => gpuImage.test(stage.from) || /^localhost\//.test(stage.from)) &&
     stages.every((stage) => hasSources(tree, stage)) &&
-    buildsPages(tree, text)
+    canBuildPages(tree, text)
   );
 }
 
@@ -97,8 +97,8 @@ function hasSources(tree: Tree, { copies }: Stage): boolean {
   });
 }
 
-/** A folder with pages that are built by a package manager which this Dockerfile never calls: it relies on a build before. */
-function buildsPages(tree: Tree, text: string): boolean {
+/** False where a folder has pages to build and this Dockerfile calls no package manager: it expects them to be built already. */
+function canBuildPages(tree: Tree, text: string): boolean {
   if (/\b(?:npm|npx|pnpm|yarn|bun|bunx|node|deno)\b/.test(text.replace(/^[ \t]*#.*$/gm, ''))) return true;
   return !['web', 'frontend', 'client', 'ui', 'webui', 'app'].some((folder) =>
     /"build"\s{0,9}:/.test(tree.text(`${folder}/package.json`) ?? ''),

@@ -43,7 +43,7 @@ function extend(stage: Draft | undefined, word: string, rest: string): void {
 }
 
 /** Does the last stage start something, by itself or by an earlier stage that it is made from? */
-export function startsApp(stages: readonly Stage[]): boolean {
+export function hasStartCommand(stages: readonly Stage[]): boolean {
   let stage = stages.at(-1);
   for (let left = stages.length; stage !== undefined && left > 0; left -= 1) {
     if (stage.starts) return true;

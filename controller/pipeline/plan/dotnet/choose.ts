@@ -21,7 +21,7 @@ export function chooseProject(tree: Tree, all: readonly DotnetProject[]): Chosen
   const webs = selectRoots(selectKind(all, 'web'), all);
   const candidates = webs.length > 0 ? webs : selectRoots(selectKind(all, 'wasm'), all);
   const [only, ...more] = candidates;
-  if (only === undefined || isOfLibrary(candidates, all)) return createNoServerProblem(all);
+  if (only === undefined || isLibraryWithExamples(candidates, all)) return createNoServerProblem(all);
   if (more.length === 0) return toChosenProject(tree, only, [], all);
   const orchestrated = findOrchestrator(all, candidates);
   if (orchestrated !== undefined) return createSeveralAppsProblem(candidates, orchestrated);
@@ -38,7 +38,7 @@ export function chooseProject(tree: Tree, all: readonly DotnetProject[]): Chosen
 }
 
 /** Beside a library, web apps only show what it does. */
-function isOfLibrary(candidates: readonly DotnetProject[], all: readonly DotnetProject[]): boolean {
+function isLibraryWithExamples(candidates: readonly DotnetProject[], all: readonly DotnetProject[]): boolean {
   return (
     candidates.every(({ path }) => aside.test(path)) &&
     all.some(({ path, kind }) => kind === 'library' && !aside.test(path))

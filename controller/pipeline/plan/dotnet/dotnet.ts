@@ -17,7 +17,7 @@ import {
 import { serveFiles } from '../static/server.ts';
 import { chooseProject, type ChosenProject } from './choose.ts';
 import { findDatabaseName } from './database.ts';
-import { detectOtherHalf, publishStage } from './publish.ts';
+import { detectOtherHalf, renderPublishStage } from './publish.ts';
 import { isDotnet, isMarked, readProjects, type DotnetProject } from './project.ts';
 import { chooseDotnet, type DotnetChoice } from './version.ts';
 
@@ -85,7 +85,7 @@ function planSite({ tree, input, projects, chosen, choice }: Parts): Recipe | Pr
   return {
     plan: { strategy: 'dotnet', framework: 'Blazor WebAssembly', reason, port },
     dockerfile: renderDockerfile(reason, [
-      ...publishStage(tree, input, chosen.project, choice),
+      ...renderPublishStage(tree, input, chosen.project, choice),
       '',
       ...serveFiles({ port, from: '/out/wwwroot', stage: 'build', fallback: true }),
     ]),
@@ -108,7 +108,7 @@ function planServer({ tree, input, projects, chosen, choice }: Parts): Recipe | 
   return {
     plan: { strategy: 'dotnet', framework: 'ASP.NET Core', reason, port },
     dockerfile: renderDockerfile(reason, [
-      ...publishStage(tree, input, project, choice),
+      ...renderPublishStage(tree, input, project, choice),
       '',
       `FROM ${choice.image.run}`,
       'RUN useradd --create-home --uid 1001 web && install -d -o 1001 -g 1001 /app',

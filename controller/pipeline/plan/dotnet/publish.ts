@@ -11,7 +11,12 @@ const cache = '--mount=type=cache,target=/root/.nuget/packages';
 /** Properties by which a publication is no set of assemblies that `dotnet` starts. */
 const unfit = ['PublishAot', 'PublishSingleFile', 'SelfContained', 'PublishTrimmed', 'PublishReadyToRun'];
 
-export function publishStage(tree: Tree, input: PlanInput, project: DotnetProject, choice: DotnetChoice): string[] {
+export function renderPublishStage(
+  tree: Tree,
+  input: PlanInput,
+  project: DotnetProject,
+  choice: DotnetChoice,
+): string[] {
   const json = removePin(tree);
   const { path, kind } = project;
   const options = [
@@ -20,7 +25,10 @@ export function publishStage(tree: Tree, input: PlanInput, project: DotnetProjec
     '-p:NuGetAudit=false',
     ...(kind === 'wasm'
       ? []
-      : ['-p:UseAppHost=false', ...unfit.flatMap((each) => (isSet(project, each) ? [`-p:${each}=false`] : []))]),
+      : [
+          '-p:UseAppHost=false',
+          ...unfit.flatMap((each) => (hasTrueProperty(project, each) ? [`-p:${each}=false`] : [])),
+        ]),
     ...(choice.target === undefined ? [] : [`-p:TargetFramework=${choice.target}`]),
   ].join(' ');
   return [
@@ -37,10 +45,10 @@ export function publishStage(tree: Tree, input: PlanInput, project: DotnetProjec
           'allowing any SDK of the image',
           `RUN printf '%s' ${quoteShellWord(json)} > global.json`,
         )),
-    ...(callsTools(tree, project)
+    ...(hasToolCall(tree, project)
       ? renderStep('.config/dotnet-tools.json', 'installing the tools', `RUN ${cache} dotnet tool restore`)
       : []),
-    ...lockLines(tree, project, options),
+    ...renderLockedRestore(tree, project, options),
     ...renderStep(
       path,
       'publishing the app',
@@ -50,12 +58,12 @@ export function publishStage(tree: Tree, input: PlanInput, project: DotnetProjec
 }
 
 /** Is the property set, by the project itself? */
-function isSet({ text }: DotnetProject, name: string): boolean {
+function hasTrueProperty({ text }: DotnetProject, name: string): boolean {
   return new RegExp(`<${name}(?:\\s[^>]{0,300})?>\\s{0,20}true`, 'i').test(text);
 }
 
 /** Tools of the repository that a step of the build calls. */
-function callsTools(tree: Tree, { text }: DotnetProject): boolean {
+function hasToolCall(tree: Tree, { text }: DotnetProject): boolean {
   return tree.has('.config/dotnet-tools.json') && /<Exec\s[^>]{0,600}Command\s?=\s?"[^"]{0,300}\bdotnet\s/.test(text);
 }
 
@@ -72,7 +80,7 @@ function renderNodeLines({ text }: DotnetProject): string[] {
 }
 
 /** The packages as the lock file has them; where that fails, anew and with a warning. */
-function lockLines(tree: Tree, { path, folder }: DotnetProject, options: string): string[] {
+function renderLockedRestore(tree: Tree, { path, folder }: DotnetProject, options: string): string[] {
   const file = posix.join(folder, 'packages.lock.json');
   if (!tree.has(file)) return [];
   const restore = `dotnet restore ${quoteShellWord(path)} -p:Configuration=Release ${options}`;

@@ -2,7 +2,7 @@
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { defaultNode, quoteShellWord, renderStep } from '../recipe.ts';
-import { installCommand, getManagerPackage } from '../node/manager.ts';
+import { buildInstallCommand, getManagerPackage } from '../node/manager.ts';
 import { readProject } from '../node/project.ts';
 import type { ElixirProject } from './project.ts';
 
@@ -54,7 +54,7 @@ function renderPackageLines(tree: Tree, folder: string): string[] {
   if (project === undefined) return [];
   const file = posix.join(folder, 'package.json');
   const manager = getManagerPackage(project);
-  const install = installCommand(project.manager, project.locked ? project.file : undefined);
+  const install = buildInstallCommand(project.manager, project.locked ? project.file : undefined);
   const script = ['deploy', 'build'].find((name) => name in project.scripts);
   const enter = folder === '.' ? '' : `cd ${quoteShellWord(folder)} && `;
   // Node has its own list of authorities; the image's has those of the installation's mirror too.

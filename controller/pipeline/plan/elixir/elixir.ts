@@ -3,7 +3,7 @@ import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
 import {
-  copy,
+  renderCopy,
   renderArguments,
   defaultPort,
   renderDockerfile,
@@ -17,7 +17,7 @@ import {
 } from '../recipe.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
 import { renderAssetLines } from './assets.ts';
-import { renderConfigLines, findAppPort, startCommand } from './start.ts';
+import { renderConfigLines, findAppPort, buildStartCommand } from './start.ts';
 import { readElixir, type ElixirApp, type ElixirProject } from './project.ts';
 import { chooseElixir, type RequestedElixir, type ElixirChoice } from './version.ts';
 
@@ -132,17 +132,17 @@ function createRecipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
   return {
     plan: { strategy: 'elixir', reason, port, ...(isPhoenix ? { framework: 'Phoenix' } : {}) },
     dockerfile: renderDockerfile(reason, [
-      ...buildStage(tree, input, parts),
+      ...renderBuildStage(tree, input, parts),
       '',
       `FROM ${choice.image.run}`,
       'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
       'WORKDIR /app',
       'COPY --from=build --chown=1000:1000 /opt/ /opt/',
-      copy(['/app/'], './', '--from=build', '--chown=1000:1000'),
+      renderCopy(['/app/'], './', '--from=build', '--chown=1000:1000'),
       `ENV ${environment} PORT=${port} PHX_SERVER=true LIVEBOOK_IP=0.0.0.0 HOME=/home/app`,
       'USER 1000:1000',
       `EXPOSE ${port}`,
-      renderShellCommand(startCommand(tree, project, server)),
+      renderShellCommand(buildStartCommand(tree, project, server)),
     ]),
     ignore,
     builds: [...project.apps.map(({ folder }) => folder), 'assets'],
@@ -173,7 +173,7 @@ function explainPlan(
     .join(' ');
 }
 
-function buildStage(tree: Tree, input: PlanInput, { project, choice }: Parts): string[] {
+function renderBuildStage(tree: Tree, input: PlanInput, { project, choice }: Parts): string[] {
   const file = tree.has('mix.lock') ? 'mix.lock' : 'mix.exs';
   return [
     `FROM ${choice.image.build} AS build`,

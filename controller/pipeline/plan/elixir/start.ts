@@ -10,7 +10,7 @@ import { type ElixirApp, type ElixirProject, readElixir } from './project.ts';
 const configs = ['config/runtime.exs', 'config/releases.exs', 'config/prod.exs', 'config/config.exs'];
 
 /** Shell command, $PORT not yet expanded. */
-export function startCommand(tree: Tree, project: ElixirProject, server: ElixirApp): string {
+export function buildStartCommand(tree: Tree, project: ElixirProject, server: ElixirApp): string {
   const own = findDeclaredStart(tree)?.command;
   // A line for a release of Mix names files that are not made here.
   return own !== undefined && /\bmix\s/.test(own)
@@ -65,7 +65,7 @@ const settings = ['config/config.exs', 'config/prod.exs', runtime, ofReleases];
  */
 export function renderConfigLines(tree: Tree, project: ElixirProject): string[] {
   const copied = !tree.has(runtime) && tree.has(ofReleases);
-  const text = isSaid(tree) ? undefined : formatOrigins(project, !tree.has(runtime) && !copied);
+  const text = hasOriginCheck(tree) ? undefined : formatOrigins(project, !tree.has(runtime) && !copied);
   const commands = [
     ...(copied ? [`cp ${ofReleases} ${runtime}`] : []),
     ...(text === undefined ? [] : [`mkdir -p config && printf '%b' ${quoteShellWord(text)} >> ${runtime}`]),
@@ -75,7 +75,7 @@ export function renderConfigLines(tree: Tree, project: ElixirProject): string[] 
     : renderStep(runtime, 'adding the settings of this platform', `RUN ${commands.join(' && ')}`);
 }
 
-function isSaid(tree: Tree): boolean {
+function hasOriginCheck(tree: Tree): boolean {
   return settings.some((file) => /^[^#\n]{0,200}\bcheck_origin:/m.test(tree.text(file, 64 * 1024) ?? ''));
 }
 

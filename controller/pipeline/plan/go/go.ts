@@ -1,7 +1,7 @@
 // Plans Go apps: the pages that they embed first, then one program in a small image.
 import type { Tree } from '../../tree.ts';
 import {
-  copy,
+  renderCopy,
   renderArguments,
   defaultPort,
   renderDockerfile,
@@ -89,9 +89,9 @@ function createRecipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
             }),
             '',
           ]),
-      ...buildStage(tree, input, parts),
+      ...renderBuildStage(tree, input, parts),
       '',
-      ...runStage(port, web === undefined ? `exec ${program}${serving.arguments}` : replaceProgramPath(web)),
+      ...renderRunStage(port, web === undefined ? `exec ${program}${serving.arguments}` : replaceProgramPath(web)),
     ]),
     ignore,
     ...(pages === undefined ? {} : { builds: [pages.frontend.folder] }),
@@ -119,7 +119,7 @@ function replaceProgramPath(web: string): string {
   return web.replace(/^exec (?:go run \S{1,100}|(?:\.\/)?(?:bin\/)?[\w.-]{1,80})(?= |$)/, `exec ${program}`);
 }
 
-function buildStage(tree: Tree, input: PlanInput, { goMod, main, pages }: Parts): string[] {
+function renderBuildStage(tree: Tree, input: PlanInput, { goMod, main, pages }: Parts): string[] {
   const local = /^\s{0,9}(?:replace )?\S{1,200}(?: \S{1,60})? => \.{1,2}\//m.test(goMod);
   const manifests = ['go.mod', ...(tree.has('go.sum') ? ['go.sum'] : [])];
   const whole = local || tree.has('go.work') || tree.entry('vendor')?.kind === 'directory';
@@ -131,9 +131,14 @@ function buildStage(tree: Tree, input: PlanInput, { goMod, main, pages }: Parts)
     ...renderArguments(input),
     ...(whole
       ? []
-      : [copy(manifests, './'), ...renderStep('go.mod', 'downloading the modules', `RUN ${cache} go mod download`)]),
+      : [
+          renderCopy(manifests, './'),
+          ...renderStep('go.mod', 'downloading the modules', `RUN ${cache} go mod download`),
+        ]),
     'COPY . .',
-    ...(pages === undefined ? [] : [copy([`/app/${pages.embedded}/`], `./${pages.embedded}/`, '--from=frontend')]),
+    ...(pages === undefined
+      ? []
+      : [renderCopy([`/app/${pages.embedded}/`], `./${pages.embedded}/`, '--from=frontend')]),
     ...renderStep(
       'go.mod',
       'compiling the program',
@@ -142,7 +147,7 @@ function buildStage(tree: Tree, input: PlanInput, { goMod, main, pages }: Parts)
   ];
 }
 
-function runStage(port: number, command: string): string[] {
+function renderRunStage(port: number, command: string): string[] {
   return [
     `FROM ${images.debian}`,
     'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
@@ -150,7 +155,7 @@ function runStage(port: number, command: string): string[] {
     `COPY --from=build /out/server ${program}`,
     'WORKDIR /app',
     // Templates, pages and migrations that it reads from its folder.
-    copy(['.'], './', '--chown=1000:1000'),
+    renderCopy(['.'], './', '--chown=1000:1000'),
     `ENV PORT=${port} HOST=0.0.0.0 GIN_MODE=release`,
     'USER 1000:1000',
     `EXPOSE ${port}`,

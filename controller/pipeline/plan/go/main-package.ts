@@ -83,7 +83,7 @@ function findPort(tree: Tree, files: readonly string[]): number | undefined {
   for (const pattern of literals)
     for (const text of files) {
       const ports = [...removeComments(text).matchAll(new RegExp(pattern, `${pattern.flags}g`))];
-      const port = ports.map((match) => Number(match[1])).find(isOwn);
+      const port = ports.map((match) => Number(match[1])).find(isAppPort);
       if (port !== undefined) return port;
     }
   return findExposedPort(tree);
@@ -93,7 +93,7 @@ function removeComments(text: string): string {
   return text.replace(/^[ \t]*\/\/.*$/gm, '');
 }
 
-function isOwn(port: number): boolean {
+function isAppPort(port: number): boolean {
   return port >= 1024 && port <= 65_535 && !elsewhere.has(port);
 }
 

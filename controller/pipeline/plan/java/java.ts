@@ -92,7 +92,7 @@ function createRecipe(tree: Tree, input: PlanInput, build: Build, image: (typeof
   return {
     plan: { strategy: 'java', reason, port, ...(framework === undefined ? {} : { framework }) },
     dockerfile: renderDockerfile(reason, [
-      ...buildStage(tree, input, build, image.build),
+      ...renderBuildStage(tree, input, build, image.build),
       '',
       `FROM ${image.run}`,
       'RUN useradd --create-home --uid 1001 app && install -d -o 1001 -g 1001 /app',
@@ -135,7 +135,7 @@ const collect =
 /** No line for each download; --no-transfer-progress is not known to the Maven of older wrappers. */
 const quiet = '-Dorg.slf4j.simpleLogger.log.org.apache.maven.cli.transfer.Slf4jMavenTransferListener=warn';
 
-function buildStage(tree: Tree, input: PlanInput, build: Build, image: string): string[] {
+function renderBuildStage(tree: Tree, input: PlanInput, build: Build, image: string): string[] {
   const wrapper = tree.has(getWrapper(build));
   const cache = `--mount=type=cache,target=/root/.m2 --mount=type=cache,target=/root/.gradle`;
   // The image has a variable that a wrapper takes for arguments.

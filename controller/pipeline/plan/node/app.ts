@@ -34,7 +34,11 @@ const buildsFirst = /^(?:npm|pnpm|yarn|bun)(?: run)? build && /;
  * A script that only calls node is called without npm, which would swallow its signals; development packages are then
  * not needed.
  */
-export function startScript(tree: Tree, text: string, name = 'start'): Pick<NodeServer, 'command' | 'prune' | 'port'> {
+export function resolveScriptStart(
+  tree: Tree,
+  text: string,
+  name = 'start',
+): Pick<NodeServer, 'command' | 'prune' | 'port'> {
   // The image holds what the build script left; to build at every start would only take time and memory.
   const script = text.replace(buildsFirst, '');
   const file = /^node (?:-\S+ )*(?:\.\/)?([\w./-]+)/.exec(script)?.[1];
@@ -67,13 +71,15 @@ export function resolveFinalStart(tree: Tree, scripts: Readonly<Record<string, s
   const folder = inFolder.exec(start)?.[1];
   const manifest = folder === undefined ? { scripts } : parseJson(tree.text(`${folder}/package.json`));
   const names = readKeys(manifest, 'scripts');
-  const own = start.split(/\s+/).find((word, index) => index > 0 && names.includes(word) && isOther(word, folder));
+  const own = start
+    .split(/\s+/)
+    .find((word, index) => index > 0 && names.includes(word) && isOtherScript(word, folder));
   const called = own === undefined ? undefined : readText(manifest, 'scripts', own);
   return (called ?? start).replace(installsFirst, '');
 }
 
 /** A script that calls itself is not followed; one of the same name in a folder is another. */
-function isOther(name: string, folder: string | undefined): boolean {
+function isOtherScript(name: string, folder: string | undefined): boolean {
   return folder !== undefined || name !== 'start';
 }
 

@@ -1,7 +1,7 @@
 // Finds the Node frameworks that render pages on a server, and what SvelteKit and Astro build for.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { type NodeApp, startScript } from './app.ts';
+import { type NodeApp, resolveScriptStart } from './app.ts';
 import type { NodeProject } from './project.ts';
 
 /** What a framework makes of the project; undefined when there is none, or it builds plain files. */
@@ -55,7 +55,7 @@ function detectNext(tree: Tree, { dependencies, runtime, scripts }: NodeProject)
   if (output === 'standalone') return { kind: 'standalone', framework: 'Next.js', because };
   const start = scripts['start'];
   if (start !== undefined && hasOwnServer(start))
-    return { kind: 'server', framework: 'Next.js', ...startScript(tree, start), because };
+    return { kind: 'server', framework: 'Next.js', ...resolveScriptStart(tree, start), because };
   return {
     kind: 'server',
     framework: 'Next.js',
@@ -136,7 +136,7 @@ const foreign =
 
 /** What a SvelteKit project is built for. */
 function detectSvelteAdapter(tree: Tree, dependencies: ReadonlySet<string>): Adapter {
-  const { file, text } = read(tree, 'svelte');
+  const { file, text } = readConfigFile(tree, 'svelte');
   const uses = (name: string): boolean => (file === undefined ? dependencies.has(name) : text.includes(name));
   if (uses('@sveltejs/adapter-node')) return { target: 'node' };
   if (uses('@sveltejs/adapter-static')) return { target: 'files' };
@@ -145,7 +145,7 @@ function detectSvelteAdapter(tree: Tree, dependencies: ReadonlySet<string>): Ada
 
 /** What an Astro project is built for: files, unless its configuration names an adapter. */
 function detectAstroAdapter(tree: Tree): Adapter {
-  const { file, text } = read(tree, 'astro');
+  const { file, text } = readConfigFile(tree, 'astro');
   if (text.includes('@astrojs/node')) return { target: 'node' };
   // Since Astro 5 a page is drawn by a server only where it says so; with an adapter for a platform some do.
   return findForeignAdapter(file, text) ?? { target: 'files' };
@@ -156,7 +156,7 @@ function findForeignAdapter(file: string | undefined, text: string): Adapter | u
   return found === undefined || file === undefined ? undefined : { target: 'foreign', package: found, file };
 }
 
-function read(tree: Tree, framework: keyof typeof configs): { file: string | undefined; text: string } {
+function readConfigFile(tree: Tree, framework: keyof typeof configs): { file: string | undefined; text: string } {
   const file = configs[framework].find((each) => tree.has(each));
   return { file, text: (file === undefined ? undefined : tree.text(file)) ?? '' };
 }

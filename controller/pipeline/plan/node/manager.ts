@@ -37,12 +37,12 @@ const versions: Readonly<Record<Manager, string>> = {
 export function findLock(tree: Tree, scripts: Readonly<Record<string, string>>): Lock | undefined {
   const locks = lockFiles.filter(({ file }) => tree.has(file));
   const first = locks[0];
-  const manager = Object.values(scripts).some(callsBun) ? 'bun' : undefined;
+  const manager = Object.values(scripts).some(isBunCalled) ? 'bun' : undefined;
   const found = locks.find((lock) => lock.manager === manager) ?? first;
   return found?.file === 'yarn.lock' && isBerryLock(tree) ? { ...found, manager: 'berry' } : found;
 }
 
-function callsBun(script: string): boolean {
+function isBunCalled(script: string): boolean {
   return /(?:^|[\s;&|])bunx?\s/.test(script);
 }
 
@@ -55,7 +55,7 @@ export function chooseManager(
 ): ChosenManager {
   const named = /^(npm|pnpm|yarn|bun)@(\d+\.\d+\.\d+)/.exec(declared ?? '');
   if (named !== null) return chooseByField(tree, named, lock?.manager);
-  return chooseByLock(tree, lock?.manager ?? (callsBun(scripts['start'] ?? '') ? 'bun' : 'npm'));
+  return chooseByLock(tree, lock?.manager ?? (isBunCalled(scripts['start'] ?? '') ? 'bun' : 'npm'));
 }
 
 function chooseByField(
@@ -82,8 +82,8 @@ function chooseByLock(tree: Tree, manager: Manager): ChosenManager {
 /** A lock of another Yarn than the field names was written by that one. */
 function chooseYarn(tree: Tree, version: string, lock: Manager | undefined): ChosenManager {
   const manager = version.startsWith('1.') ? 'yarn' : 'berry';
-  const isOther = (lock === 'yarn' || lock === 'berry') && lock !== manager;
-  return isOther ? chooseByLock(tree, lock) : { manager, version };
+  const isOtherYarn = (lock === 'yarn' || lock === 'berry') && lock !== manager;
+  return isOtherYarn ? chooseByLock(tree, lock) : { manager, version };
 }
 
 function isBerryLock(tree: Tree): boolean {
@@ -144,7 +144,7 @@ export function getManagerEnvironment(manager: Manager): readonly string[] {
 }
 
 /** Installs by the lock file, and where that fails without it: the app may well work, and its author gets a warning. */
-export function installCommand(manager: Manager, lock: string | undefined): string {
+export function buildInstallCommand(manager: Manager, lock: string | undefined): string {
   const [exact, free] = installs[manager];
   const without = manager === 'npm' ? addLegacyPeersRetry(free) : free;
   if (lock === undefined) return without;
@@ -171,7 +171,7 @@ export function runScript(manager: Manager, script: string): string {
 }
 
 /** Removes the development packages; undefined where the manager cannot. */
-export function pruneCommand(manager: Manager): string | undefined {
+export function getPruneCommand(manager: Manager): string | undefined {
   switch (manager) {
     case 'npm':
       return 'npm prune --omit=dev';
@@ -201,12 +201,12 @@ const mirrored = `https?://(${mirrors.join('|').replaceAll('.', '[.]')})/((@${na
 const inLock = new RegExp(mirrored);
 
 /** Whether a lock file names one. */
-export function namesMirror(lock: string): boolean {
+export function hasMirrorUrl(lock: string): boolean {
   return inLock.test(lock);
 }
 
 /** The command that rewrites a lock file. Its checksums stay, so what is installed is what was locked. */
-export function rewriteCommand(file: string): string {
+export function buildRewriteCommand(file: string): string {
   return `sed -E -i 's#${mirrored}#https://registry.npmjs.org/\\2#g' ${file}`;
 }
 
@@ -215,6 +215,6 @@ export function renderMirrorRemoval(file: string): string[] {
   return renderStep(
     file,
     'reading packages from the npm registry, not from its mirrors',
-    `RUN ${rewriteCommand(file)}`,
+    `RUN ${buildRewriteCommand(file)}`,
   );
 }

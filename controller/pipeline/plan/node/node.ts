@@ -5,12 +5,12 @@ import { defaultPort, renderDockerfile, type Language, type PlanInput, type Prob
 import { type NodeApp, describeUnstartedServer } from './app.ts';
 import { detectForeignAdapter } from './framework.ts';
 import { readProject, type NodeProject } from './project.ts';
-import { buildStage, type NodeImage, listBuildCommands, runStage } from './stages.ts';
+import { renderBuildStage, type NodeImage, listBuildCommands, renderRunStage } from './stages.ts';
 import { findApp } from './start.ts';
 import { selectSystemPackages } from './system-packages.ts';
 import { chooseNode, type NodeChoice } from './version.ts';
 import { findWorkspaceApp } from './workspace.ts';
-import { loadsAsIs } from '../static/static.ts';
+import { hasAllAssets } from '../static/static.ts';
 
 const ignore = ['.git', '**/node_modules', '.next', '.nuxt', '.output', '**/.DS_Store'];
 
@@ -65,7 +65,7 @@ function createRecipe(
     .join(' ');
   return {
     plan: { strategy: 'node', reason, port, ...(app.framework === undefined ? {} : { framework: app.framework }) },
-    dockerfile: renderDockerfile(reason, [...buildStage(input, image), '', ...runStage(image, port)]),
+    dockerfile: renderDockerfile(reason, [...renderBuildStage(input, image), '', ...renderRunStage(image, port)]),
     ignore,
     ...(app.kind === 'files' ? { filesOnly: true } : {}),
     findings: choice.findings,
@@ -93,7 +93,9 @@ function explainMissingStart(tree: Tree, project: NodeProject): Problem | undefi
   const server = describeUnstartedServer(tree, project);
   if (server !== undefined) return createUnstartedProblem(server);
   if (!tree.has('index.html')) return createNoStartProblem(scripts);
-  return scripts['build'] === undefined || loadsAsIs(tree) ? undefined : createUnknownOutputProblem(scripts['build']);
+  return scripts['build'] === undefined || hasAllAssets(tree)
+    ? undefined
+    : createUnknownOutputProblem(scripts['build']);
 }
 
 function createProblem(finding: Omit<Finding, 'severity'>): Problem {

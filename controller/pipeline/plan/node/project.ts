@@ -1,7 +1,7 @@
 // Reads what package.json and its neighbours say about a Node project.
 import { readField, readKeys, parseJson, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { chooseManager, type ChosenManager, findLock, type Manager, namesMirror } from './manager.ts';
+import { chooseManager, type ChosenManager, findLock, type Manager, hasMirrorUrl } from './manager.ts';
 
 export interface NodeProject extends ChosenManager {
   /** Lock file, or package.json where there is none. */
@@ -68,10 +68,10 @@ export function readProject(tree: Tree): NodeProject | undefined {
     file: own ?? 'package.json',
     name: readText(manifest, 'name'),
     main: readMain(manifest, chosen.manager),
-    needsTree: needsTree(tree, manifest, scripts),
-    compiles: compiles(locked, dependencies),
+    needsTree: isTreeNeeded(tree, manifest, scripts),
+    compiles: hasNativePackage(locked, dependencies),
     fetchesByGit: [...Object.values(ranges), locked ?? ''].some((each) => byGit.test(each) || lockedByGit.test(each)),
-    mirrored: namesMirror(locked ?? ''),
+    mirrored: hasMirrorUrl(locked ?? ''),
     isWorkspace: readField(manifest, 'workspaces') !== undefined || hasPackages(tree),
   };
 }
@@ -95,7 +95,7 @@ function hasPackages(tree: Tree): boolean {
   return /^packages:/m.test(tree.text('pnpm-workspace.yaml', 64 * 1024) ?? '');
 }
 
-function needsTree(tree: Tree, manifest: unknown, scripts: Readonly<Record<string, string>>): boolean {
+function isTreeNeeded(tree: Tree, manifest: unknown, scripts: Readonly<Record<string, string>>): boolean {
   const local = ['dependencies', 'devDependencies'].some((kind) =>
     readKeys(manifest, kind).some((name) =>
       /^(?:file|link|workspace|portal|patch):/.test(readText(manifest, kind, name) ?? ''),
@@ -112,6 +112,6 @@ function needsTree(tree: Tree, manifest: unknown, scripts: Readonly<Record<strin
   );
 }
 
-function compiles(lock: string | undefined, dependencies: ReadonlySet<string>): boolean {
+function hasNativePackage(lock: string | undefined, dependencies: ReadonlySet<string>): boolean {
   return native.some((name) => dependencies.has(name)) || (lock !== undefined && compilers.test(lock));
 }

@@ -2,14 +2,21 @@
 import semver from 'semver';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { copy, renderArguments, type PlanInput, renderShellCommand, quoteShellWord, renderStep } from '../recipe.ts';
+import {
+  renderCopy,
+  renderArguments,
+  type PlanInput,
+  renderShellCommand,
+  quoteShellWord,
+  renderStep,
+} from '../recipe.ts';
 import { serveFiles } from '../static/server.ts';
 import type { NodeApp } from './app.ts';
 import {
-  installCommand,
+  buildInstallCommand,
   getManagerEnvironment,
   getManagerPackage,
-  pruneCommand,
+  getPruneCommand,
   runScript,
   renderMirrorRemoval,
 } from './manager.ts';
@@ -26,7 +33,7 @@ const needed = { from: 10, until: 15 };
  * True for a server of Next.js that has no sharp of its own, where there is one for its Node. Without sharp, Next.js scales
  * pictures in JavaScript: one photo takes a minute and half a gigabyte, and a memory limit ends the app without a message.
  */
-function wantsSharp({ ranges, dependencies }: NodeProject, image: string): boolean {
+function shouldAddSharp({ ranges, dependencies }: NodeProject, image: string): boolean {
   const range = ranges['next'] ?? '';
   if (dependencies.has('sharp') || image.startsWith('node:16') || semver.validRange(range) === null) return false;
   const major = semver.minVersion(range)?.major ?? 0;
@@ -34,7 +41,7 @@ function wantsSharp({ ranges, dependencies }: NodeProject, image: string): boole
 }
 
 /** The app runs without it too, so that a failure is a warning; the folder is there for the next stage in any case. */
-function installSharp(cache: string): string[] {
+function renderSharpInstall(cache: string): string[] {
   const install = `npm install --prefix ${folder} sharp@${version}`;
   return renderStep(
     'package.json',
@@ -43,8 +50,8 @@ function installSharp(cache: string): string[] {
   );
 }
 
-function copySharp(): string[] {
-  return [copy([`${folder}/`], `${folder}/`, '--from=build'), `ENV NEXT_SHARP_PATH=${folder}/node_modules/sharp`];
+function renderSharpCopy(): string[] {
+  return [renderCopy([`${folder}/`], `${folder}/`, '--from=build'), `ENV NEXT_SHARP_PATH=${folder}/node_modules/sharp`];
 }
 
 export interface NodeImage {
@@ -67,7 +74,7 @@ export interface NodeImage {
 const headers = '[ ! -e /usr/local/include/node/node.h ] || export npm_config_nodedir=/usr/local; ';
 const cache = '--mount=type=cache,target=/root/.cache --mount=type=cache,target=/root/.npm';
 
-export function buildStage(input: PlanInput, image: NodeImage): string[] {
+export function renderBuildStage(input: PlanInput, image: NodeImage): string[] {
   const { project, app, system } = image;
   const environment = [...getManagerEnvironment(project.manager), ...system.environment];
   return [
@@ -81,15 +88,15 @@ export function buildStage(input: PlanInput, image: NodeImage): string[] {
     ...renderInstall(project),
     ...renderBuild(input, image),
     ...renderPrune(image),
-    ...(usesSharp(image) ? installSharp(cache) : []),
+    ...(shouldCopySharp(image) ? renderSharpInstall(cache) : []),
   ];
 }
 
 function renderInstall({ manager: name, file, locked, needsTree, compiles, mirrored }: NodeProject): string[] {
   const manifests = ['package.json', ...(locked ? [file] : [])];
-  const install = installCommand(name, locked ? file : undefined);
+  const install = buildInstallCommand(name, locked ? file : undefined);
   return [
-    ...(needsTree ? ['COPY . .'] : [copy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] bunfig.tom[l] ./']),
+    ...(needsTree ? ['COPY . .'] : [renderCopy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] bunfig.tom[l] ./']),
     ...(mirrored ? renderMirrorRemoval(file) : []),
     ...renderStep(file, 'installing the packages', `RUN ${cache} ${compiles ? headers : ''}${install}`),
     ...(needsTree ? [] : ['COPY . .']),
@@ -105,7 +112,7 @@ function renderBuild(input: PlanInput, image: NodeImage): string[] {
 
 /** Only where the whole of a project is one package: no manager prunes workspaces well. */
 function renderPrune({ app, folder, project }: NodeImage): string[] {
-  const prune = app.kind === 'server' && app.prune && folder === '.' ? pruneCommand(project.manager) : undefined;
+  const prune = app.kind === 'server' && app.prune && folder === '.' ? getPruneCommand(project.manager) : undefined;
   return prune === undefined
     ? []
     : renderStep('package.json', 'removing development packages', `RUN ${cache} ${prune}`);
@@ -150,7 +157,7 @@ function renderManagerInstall(project: NodeProject): string[] {
     : renderStep('plan', `installing ${packaged}`, `RUN ${cache} npm install --global --force ${packaged}`);
 }
 
-export function runStage(image: NodeImage, port: number): string[] {
+export function renderRunStage(image: NodeImage, port: number): string[] {
   const { app, folder, system } = image;
   const root = folder === '.' ? '/app' : `/app/${folder}`;
   if (app.kind === 'files')
@@ -173,23 +180,23 @@ export function runStage(image: NodeImage, port: number): string[] {
     'WORKDIR /app',
     ...(app.kind === 'standalone'
       ? renderStandaloneCopy(image.tree)
-      : [copy(['/app/'], './', '--from=build', '--chown=1000:1000')]),
+      : [renderCopy(['/app/'], './', '--from=build', '--chown=1000:1000')]),
     ...(folder === '.' ? [] : [`WORKDIR ${root}`]),
-    ...(usesSharp(image) ? copySharp() : []),
+    ...(shouldCopySharp(image) ? renderSharpCopy() : []),
     'USER 1000:1000',
     `EXPOSE ${port}`,
     ...(start === '' ? [] : [renderShellCommand(start)]),
   ];
 }
 
-function usesSharp({ app, own, image }: NodeImage): boolean {
-  return app.kind !== 'files' && app.framework === 'Next.js' && wantsSharp(own, image);
+function shouldCopySharp({ app, own, image }: NodeImage): boolean {
+  return app.kind !== 'files' && app.framework === 'Next.js' && shouldAddSharp(own, image);
 }
 
 /** A start script that calls pnpm, yarn or bun needs it where the app runs. */
 function renderRuntimeManager({ project, own, app }: NodeImage): string[] {
   if (app.kind !== 'server') return [];
-  const command = app.command === 'exec npm start' ? startScripts(own) : app.command;
+  const command = app.command === 'exec npm start' ? joinStartScripts(own) : app.command;
   if (!/\b(?:pnpm|yarn|bunx?)\b/.test(command)) return [];
   // pnpm would install again at the start where it finds packages for development in production.
   const asBuilt = project.manager === 'pnpm' ? ['ENV pnpm_config_verify_deps_before_run=false'] : [];
@@ -197,7 +204,7 @@ function renderRuntimeManager({ project, own, app }: NodeImage): string[] {
 }
 
 /** The start script, and the scripts that it may call in turn. */
-function startScripts({ scripts }: NodeProject): string {
+function joinStartScripts({ scripts }: NodeProject): string {
   const start = scripts['start'] ?? '';
   const called = Object.entries(scripts).filter(([name]) => name.startsWith('start') || start.includes(` ${name}`));
   return [start, ...called.map(([, script]) => script)].join('\n');
@@ -207,9 +214,9 @@ function startScripts({ scripts }: NodeProject): string {
 function renderStandaloneCopy(tree: Tree): string[] {
   const from = ['--from=build', '--chown=1000:1000'];
   return [
-    copy(['/app/.next/standalone/'], './', ...from),
-    copy(['/app/.next/static/'], './.next/static/', ...from),
-    ...(tree.entry('public')?.kind === 'directory' ? [copy(['/app/public/'], './public/', ...from)] : []),
+    renderCopy(['/app/.next/standalone/'], './', ...from),
+    renderCopy(['/app/.next/static/'], './.next/static/', ...from),
+    ...(tree.entry('public')?.kind === 'directory' ? [renderCopy(['/app/public/'], './public/', ...from)] : []),
   ];
 }
 
@@ -237,6 +244,6 @@ function listBuildParts(scripts: NodeProject['scripts']): string[] {
 }
 
 /** Builds a package of a workspace in its own folder. */
-export function buildIn(folder: string, build: string): string {
+export function buildCommandInFolder(folder: string, build: string): string {
   return `cd ${quoteShellWord(folder)} && ${build}`;
 }

@@ -7,7 +7,7 @@ import {
   type NodeApp,
   findPortOfStartedFile,
   findServerLibrary,
-  startScript,
+  resolveScriptStart,
   describeUnstartedServer,
 } from './app.ts';
 import { findFramework, hasPages } from './framework.ts';
@@ -78,7 +78,7 @@ function isSite(tree: Tree, project: NodeProject, bundler: string): boolean {
 }
 
 /** A script that calls another which only shows a site to its developer, or one that serves nobody by itself. */
-function showsOnly(script: string | undefined, start: string | undefined): boolean {
+function isPreviewOnly(script: string | undefined, start: string | undefined): boolean {
   if (script === undefined || start === undefined) return false;
   return serveNobody.test(script) || /^(?:ng|nx) /.test(script) || (script !== start && previews.test(script));
 }
@@ -125,12 +125,12 @@ function detectServer(tree: Tree, { dependencies, scripts, main, manager }: Node
   const framework = library === undefined ? {} : { framework: names[library] ?? library };
   const name = chooseServingScript(scripts);
   const start = scripts[name];
-  if (showsOnly(resolveFinalStart(tree, scripts), start)) return undefined;
+  if (isPreviewOnly(resolveFinalStart(tree, scripts), start)) return undefined;
   if (start !== undefined)
     return {
       kind: 'server',
       ...framework,
-      ...startScript(tree, start, name),
+      ...resolveScriptStart(tree, start, name),
       because: `Its ${name} script defines how it starts.`,
     };
   const file = [

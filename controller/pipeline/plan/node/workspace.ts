@@ -8,7 +8,7 @@ import type { Problem } from '../recipe.ts';
 import type { NodeApp } from './app.ts';
 import { readProject, type NodeProject } from './project.ts';
 import { runScript } from './manager.ts';
-import { buildIn, listBuildCommands } from './stages.ts';
+import { buildCommandInFolder, listBuildCommands } from './stages.ts';
 import { findApp } from './start.ts';
 
 interface Package {
@@ -94,8 +94,8 @@ function addBuilds(chosen: AppPackage, packages: readonly Package[], top: NodePr
           `TURBO_TELEMETRY_DISABLED=1 TURBO_ENV_MODE=loose node_modules/.bin/turbo run build --filter=${chosen.project.name}`,
         ]
       : [
-          ...needed.map(({ folder }) => buildIn(folder, runScript(top.manager, 'build'))),
-          ...own.map((build) => buildIn(chosen.folder, addProgramPath(build))),
+          ...needed.map(({ folder }) => buildCommandInFolder(folder, runScript(top.manager, 'build'))),
+          ...own.map((build) => buildCommandInFolder(chosen.folder, addProgramPath(build))),
         ];
   const kind = chosen.app.kind === 'files' ? 'web app' : 'server';
   return {

@@ -4,7 +4,7 @@ import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { findFrontend, type Frontend, renderFrontendStage, findMissingImage } from '../common/frontend.ts';
 import {
-  copy,
+  renderCopy,
   renderArguments,
   defaultPort,
   renderDockerfile,
@@ -84,8 +84,8 @@ function renderImage(tree: Tree, input: PlanInput, built: boolean): string[] {
     ...listMissingExtensions(tree),
     'WORKDIR /app',
     ...renderArguments(input),
-    copy(['.'], './', '--chown=1000:1000'),
-    ...(built ? [copy(['/app/public/'], './public/', '--from=frontend', '--chown=1000:1000')] : []),
+    renderCopy(['.'], './', '--chown=1000:1000'),
+    ...(built ? [renderCopy(['/app/public/'], './public/', '--from=frontend', '--chown=1000:1000')] : []),
     'USER 1000:1000',
     ...(tree.has('composer.json') ? install(tree) : []),
   ];

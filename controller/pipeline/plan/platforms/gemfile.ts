@@ -3,7 +3,7 @@ import { askedSecret } from '../../../../crds/values.ts';
 import type { Tree } from '../../tree.ts';
 import { type Bundle, readBundle } from '../ruby/bundle.ts';
 import { findDatabase, type Database, type DatabaseField } from '../ruby/database.ts';
-import { findSecretNames, storage, storesFiles } from '../ruby/rails.ts';
+import { findSecretNames, storage, hasLocalUploads } from '../ruby/rails.ts';
 import { findStart } from '../ruby/start.ts';
 import type { Declaration, DeclaredVariable, DeclaredVolume } from './declaration.ts';
 
@@ -66,7 +66,7 @@ function listVariables(database: Database, service: string): DeclaredVariable[] 
 
 /** A Dockerfile of the author's may work in another folder than a plan does. */
 function listVolumes(tree: Tree, database: Database | undefined): DeclaredVolume[] {
-  if (database?.adapter !== 'sqlite3' && !storesFiles(tree)) return [];
+  if (database?.adapter !== 'sqlite3' && !hasLocalUploads(tree)) return [];
   const folder = [
     ...(tree.text('Dockerfile', 64 * 1024) ?? '').matchAll(/^WORKDIR\s{1,9}["']?(\/[\w./-]{1,100})/gim),
   ].at(-1)?.[1];

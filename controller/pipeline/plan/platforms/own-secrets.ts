@@ -30,7 +30,7 @@ export function isOwnSecret(variable: string): boolean {
 }
 
 export function readOwnSecrets(tree: Tree): Declaration | undefined {
-  const found = [...findInSamples(tree), ...findInDjango(tree), ...findByFramework(tree)];
+  const found = [...findSampleSecrets(tree), ...findDjangoSecrets(tree), ...findByFramework(tree)];
   const first = found[0];
   if (first === undefined) return undefined;
   const names = [...new Set(found.map(({ name }) => name))];
@@ -42,7 +42,7 @@ interface OwnSecret {
   readonly name: string;
 }
 
-function findInSamples(tree: Tree): OwnSecret[] {
+function findSampleSecrets(tree: Tree): OwnSecret[] {
   return samples.flatMap((file) =>
     [...parseEnv(tree.text(file, 64 * 1024) ?? '').keys()].filter(isOwnSecret).map((name) => ({ file, name })),
   );
@@ -50,7 +50,7 @@ function findInSamples(tree: Tree): OwnSecret[] {
 
 const ofSettings = /^\s*SECRET_KEY\b[^\n]{0,80}(?:[Ee]nv|config|[Ss]ecret)[^\n]{0,40}["']([A-Z][A-Z0-9_]{0,60})["']/m;
 
-function findInDjango(tree: Tree): OwnSecret[] {
+function findDjangoSecrets(tree: Tree): OwnSecret[] {
   return listSettingsFiles(tree).flatMap((file) => {
     const name = ofSettings.exec(tree.text(file) ?? '')?.[1];
     return name !== undefined && /SECRET|KEY/.test(name) ? [{ file, name }] : [];

@@ -17,7 +17,7 @@ import { readGemfile } from './gemfile.ts';
 import { readAppJson, readHuggingFace, readNetlify, readProcfile, readRailway, readVercel } from './hosts.ts';
 import { readOwnSecrets } from './own-secrets.ts';
 import { readRender } from './render.ts';
-import { boundSettings, layerSettings } from './settle.ts';
+import { limitSettings, mergeSettings } from './settle.ts';
 
 interface PlatformSettings {
   /** Those of moorage.yaml with what the other files add; undefined when nobody says anything. */
@@ -33,13 +33,13 @@ export function mergePlatforms(tree: Tree, own: AppManifest | undefined, baseInp
   const { build, dockerfile } = resolveBuild(tree, chosen, merged.build);
   const volumes = limitDisks(merged.volumes, readDockerfileVolumes(tree.text(dockerfile)));
   const hint = merged.port === undefined ? findHintedPort(tree, dockerfile) : undefined;
-  const platformSettings = boundSettings(
+  const platformSettings = limitSettings(
     { ...merged, build, volumes: volumes.kept, port: hint?.port ?? merged.port },
     own,
   );
   const ofImage = merged.volumes.length === 0 && volumes.kept.length > 0 ? [dockerfile] : [];
   const files = listSources(declarations, [...ofImage, ...(hint === undefined ? [] : [hint.file])]);
-  const settings = layerSettings(own, platformSettings.settings, files);
+  const settings = mergeSettings(own, platformSettings.settings, files);
   return {
     settings,
     findings: [
@@ -53,7 +53,7 @@ export function mergePlatforms(tree: Tree, own: AppManifest | undefined, baseInp
 
 function findNotLasting(settings: ReportedSettings | undefined): Finding[] {
   const { env = [], volumes = [] } = settings?.run ?? {};
-  return checkLasting(env, volumes);
+  return checkDatabaseFiles(env, volumes);
 }
 
 /** What the files give of the build, and the Dockerfile that is built in the end. */
@@ -162,13 +162,13 @@ function combine(declarations: readonly Declaration[]): Combined {
 function combineVariables(declarations: readonly Declaration[], services: ReadonlySet<string>): DeclaredVariable[] {
   const env = new Map<string, DeclaredVariable>();
   for (const each of declarations.flatMap((declaration) => declaration.env ?? []))
-    if (!env.has(each.name) && namesOnlyServices(each.value, services) && !otherPlatform.test(each.value))
+    if (!env.has(each.name) && hasOnlyKnownServices(each.value, services) && !otherPlatform.test(each.value))
       env.set(each.name, each);
   return [...env.values()];
 }
 
 /** Whether every service that a value names is there. */
-function namesOnlyServices(value: string, names: ReadonlySet<string>): boolean {
+function hasOnlyKnownServices(value: string, names: ReadonlySet<string>): boolean {
   return [...value.matchAll(/\$\{\{services\.([-a-z0-9]{1,30})\./g)].every(([, name = '']) => names.has(name));
 }
 
@@ -203,7 +203,10 @@ const databaseUrl = /^(?:sqlite(?:\+[a-z]{1,20})?:\/\/\/|file:)(\/?[^?\s]{1,300}
 const databaseFile = /(?:^|\/)[^/\s]{1,100}\.(?:db|sqlite3?|sqlite-journal)$/i;
 
 /** One for each variable that names a file of SQLite outside of every volume. */
-function checkLasting(env: readonly DeclaredVariable[], volumes: readonly { readonly path: string }[]): Finding[] {
+function checkDatabaseFiles(
+  env: readonly DeclaredVariable[],
+  volumes: readonly { readonly path: string }[],
+): Finding[] {
   return env.flatMap(({ name, value }) => {
     const path = readDatabasePath(value);
     if (path === undefined || volumes.some((volume) => isBelow(path, volume.path))) return [];

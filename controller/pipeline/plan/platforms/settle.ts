@@ -14,7 +14,7 @@ import type { DeclaredBuild } from './declaration.ts';
 const noteBytes = 300;
 
 /** What of it is good as settings; the rest is left out, and of variables it is said. */
-export function boundSettings(
+export function limitSettings(
   declared: Combined,
   own: AppManifest | undefined,
 ): { settings: AppManifest; findings: Finding[] } {
@@ -92,16 +92,16 @@ function reportTooMany(names: readonly string[]): Finding {
 }
 
 /** moorage.yaml over the others. */
-export function layerSettings(
+export function mergeSettings(
   own: AppManifest | undefined,
   platformSettings: AppManifest,
   file: string,
 ): ReportedSettings | undefined {
   if (file === '' || Object.keys(platformSettings).length === 0) return own;
-  return layerOver(own ?? {}, platformSettings, file);
+  return mergeSections(own ?? {}, platformSettings, file);
 }
 
-function layerOver(own: AppManifest, platformSettings: AppManifest, file: string): ReportedSettings {
+function mergeSections(own: AppManifest, platformSettings: AppManifest, file: string): ReportedSettings {
   const ownFields = new Set(listLeaves(own));
   const env = mergeVariables(own, platformSettings);
   return {

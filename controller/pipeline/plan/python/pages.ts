@@ -3,7 +3,7 @@
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { renderFrontendStage } from '../common/frontend.ts';
-import { copy, type PlanInput, renderStep } from '../recipe.ts';
+import { renderCopy, type PlanInput, renderStep } from '../recipe.ts';
 import { findFramework } from '../node/framework.ts';
 import { readProject } from '../node/project.ts';
 import { findServerLibrary } from '../node/app.ts';
@@ -15,13 +15,13 @@ const sendsPages =
   /StaticFiles|\bfrontend\(|Templates|render_template|TemplateResponse|HTMLResponse|send_from_directory|static_folder|static_files|add_static|\.html?["']/;
 
 /** True when its framework answers calls, and nothing in its code sends a page. */
-export function answersCallsOnly(tree: Tree, framework: string | undefined): boolean {
+export function isApiOnly(tree: Tree, framework: string | undefined): boolean {
   if (framework === undefined || !frameworksOfCalls.has(framework)) return false;
   return !listPythonSources(tree).some(({ text }) => sendsPages.test(text));
 }
 
 /** True when a build script at the top makes files for the app; a server of Node is another app. */
-export function buildsPages(tree: Tree): boolean {
+export function hasPagesBuild(tree: Tree): boolean {
   const project = readProject(tree);
   if (project?.scripts['build'] === undefined || findServerLibrary(project.runtime) !== undefined) return false;
   const framework = findFramework(tree, project);
@@ -46,6 +46,6 @@ export function renderPagesStage(tree: Tree, { missingImages }: Pick<PlanInput, 
 }
 
 /** Copies the repository with what was built. */
-export function copyBuilt(...flags: readonly string[]): string {
-  return copy(['/app/'], './', '--from=frontend', ...flags);
+export function renderPagesCopy(...flags: readonly string[]): string {
+  return renderCopy(['/app/'], './', '--from=frontend', ...flags);
 }

@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import {
-  copy,
+  renderCopy,
   renderArguments,
   defaultPort,
   renderDockerfile,
@@ -19,7 +19,7 @@ import {
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { findPackages, type PythonPackages } from './packages/find.ts';
 import { cache, renderExtras, renderInstaller, uv } from './packages/install.ts';
-import { answersCallsOnly, buildsPages, copyBuilt, renderPagesStage } from './pages.ts';
+import { isApiOnly, hasPagesBuild, renderPagesCopy, renderPagesStage } from './pages.ts';
 import { findTorchSource } from './packages/names.ts';
 import { findDjangoFolder } from './start/django.ts';
 import { findStart, type PythonStart } from './start/find.ts';
@@ -47,7 +47,7 @@ export const python: Language = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const packages = findPackages(tree);
     const start = findStart(tree, packages?.names ?? new Set());
-    if (packages === undefined && (start === undefined || !looksLikePython(tree))) return undefined;
+    if (packages === undefined && (start === undefined || !isLikelyPython(tree))) return undefined;
     return (
       findMissingPart(input, packages, start) ??
       findReflexProblem(tree, input, packages, start) ??
@@ -83,10 +83,10 @@ function planImage(
   const choice = choosePython(tree, input);
   return 'requestedVersion' in choice
     ? createNoImageProblem(choice, input)
-    : createRecipe(tree, input, { packages, start, choice, hasPages: buildsPages(tree) });
+    : createRecipe(tree, input, { packages, start, choice, hasPages: hasPagesBuild(tree) });
 }
 
-function looksLikePython(tree: Tree): boolean {
+function isLikelyPython(tree: Tree): boolean {
   return (
     !tree.has('package.json') && tree.entries.some((each) => each.kind === 'file' && /^[^/]+\.py$/.test(each.path))
   );
@@ -133,9 +133,9 @@ function createRecipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
     dockerfile: renderDockerfile(reason, [
       ...(hasPages ? renderPagesStage(tree, input) : []),
       ...renderNodeStage(start),
-      ...buildStage(tree, input, parts),
+      ...renderBuildStage(tree, input, parts),
       '',
-      ...runStage(tree, port, parts),
+      ...renderRunStage(tree, port, parts),
     ]),
     ignore: isReflex(start) ? [...ignore, '.web'] : ignore,
     findings: listVersionWarnings(choice),
@@ -145,7 +145,7 @@ function createRecipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
 function describePages(tree: Tree, input: PlanInput, { start, hasPages }: Parts): Pick<Recipe, 'builds' | 'callsOnly'> {
   return {
     ...(hasPages ? { builds: ['.'] } : {}),
-    ...(!input.hasCommand && answersCallsOnly(tree, start?.framework) ? { callsOnly: true } : {}),
+    ...(!input.hasCommand && isApiOnly(tree, start?.framework) ? { callsOnly: true } : {}),
   };
 }
 
@@ -172,7 +172,7 @@ function explainTorch(packages: PythonPackages | undefined): string | undefined 
   return torch === undefined ? undefined : `${torch} brings torch: its CPU wheels are taken.`;
 }
 
-function buildStage(tree: Tree, input: PlanInput, { packages, start, choice, hasPages }: Parts): string[] {
+function renderBuildStage(tree: Tree, input: PlanInput, { packages, start, choice, hasPages }: Parts): string[] {
   return [
     `FROM ${choice.image} AS build`,
     // As a variable: the pip of older Pythons does not know the option.
@@ -220,18 +220,18 @@ function renderOwnProject(tree: Tree, packages: PythonPackages | undefined, star
 }
 
 /** What the stage before left, where the build stage changed it, or the repository. */
-function copyApp(isChanged: boolean, hasPages: boolean): string {
+function renderAppCopy(isChanged: boolean, hasPages: boolean): string {
   const owner = '--chown=1000:1000';
-  if (isChanged) return copy(['/app/'], './', '--from=build', owner);
-  return hasPages ? copyBuilt(owner) : copy(['.'], './', owner);
+  if (isChanged) return renderCopy(['/app/'], './', '--from=build', owner);
+  return hasPages ? renderPagesCopy(owner) : renderCopy(['.'], './', owner);
 }
 
 /** The whole repository in the build stage. */
 function renderTreeCopy(hasPages: boolean): string {
-  return hasPages ? copyBuilt() : 'COPY . .';
+  return hasPages ? renderPagesCopy() : 'COPY . .';
 }
 
-function runStage(tree: Tree, port: number, { packages, start, choice, hasPages }: Parts): string[] {
+function renderRunStage(tree: Tree, port: number, { packages, start, choice, hasPages }: Parts): string[] {
   const sourceFolder = tree.entry('src')?.kind === 'directory' ? ':/app/src' : '';
   const hosts = findDjangoFolder(tree) === undefined ? {} : buildAllowedHosts(tree);
   const environment = Object.entries({ ...hosts, ...start?.environment })
@@ -245,7 +245,7 @@ function runStage(tree: Tree, port: number, { packages, start, choice, hasPages 
     `ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app${sourceFolder} FORWARDED_ALLOW_IPS=* PORT=${port}${environment}`,
     'COPY --from=build /opt/venv /opt/venv',
     'WORKDIR /app',
-    copyApp(collectsStatic(tree) || isReflex(start), hasPages),
+    renderAppCopy(shouldCollectStatic(tree) || isReflex(start), hasPages),
     'USER 1000:1000',
     `EXPOSE ${port}`,
     ...(start === undefined ? [] : [renderShellCommand(start.command)]),
@@ -257,7 +257,7 @@ function runStage(tree: Tree, port: number, { packages, start, choice, hasPages 
  * worth nothing.
  */
 function renderStaticFiles(tree: Tree, hasPages: boolean): string[] {
-  if (!collectsStatic(tree)) return [];
+  if (!shouldCollectStatic(tree)) return [];
   const folder = findDjangoFolder(tree) ?? '.';
   const enter = folder === '.' ? '' : `cd ${quoteShellWord(folder)} && `;
   return [
@@ -270,7 +270,7 @@ function renderStaticFiles(tree: Tree, hasPages: boolean): string[] {
   ];
 }
 
-function collectsStatic(tree: Tree): boolean {
+function shouldCollectStatic(tree: Tree): boolean {
   return (
     findDjangoFolder(tree) !== undefined &&
     listSettingsFiles(tree).some((path) => /^\s*STATIC_ROOT\b/m.test(tree.text(path) ?? ''))

@@ -82,7 +82,7 @@ const maximumPackages = 100;
 export function renderSystemPackages(tree: Tree, names: ReadonlySet<string>, stage: 'build' | 'run'): string[] {
   const wanted = [...names].flatMap((name) => (Object.hasOwn(needs, name) ? (needs[name]?.[stage] ?? []) : []));
   const because = [...names].filter((name) => Object.hasOwn(needs, name) && needs[name]?.[stage] !== undefined);
-  const git = stage === 'build' && fetchesByGit(tree) ? ['git'] : [];
+  const git = stage === 'build' && hasGitRequirement(tree) ? ['git'] : [];
   const conda = tree.has('requirements.txt') || tree.has('pyproject.toml') ? [] : (readConda(tree)?.debian ?? []);
   return [
     ...install('packages.txt', 'installing Debian packages', readListedPackages(tree)),
@@ -102,7 +102,7 @@ function readListedPackages(tree: Tree): string[] {
     .filter((line) => /^[a-z0-9][a-z0-9+.-]{1,80}$/.test(line));
 }
 
-function fetchesByGit(tree: Tree): boolean {
+function hasGitRequirement(tree: Tree): boolean {
   return [
     'requirements.txt',
     'pyproject.toml',

@@ -30,7 +30,9 @@ export function choosePython(
 ): PythonChoice | RequestedPython {
   const range = findRequestedRange(tree);
   const there = images.python.filter((each) => !missingImages.includes(each.image));
-  const fitting = there.filter((each) => range === undefined || satisfies(parse(each.version), range.requestedVersion));
+  const fitting = there.filter(
+    (each) => range === undefined || isWithinRange(parse(each.version), range.requestedVersion),
+  );
   if (range !== undefined && fitting.length === 0) return range;
   const exact = findRequestedVersion(tree);
   if (exact !== undefined) return selectNearest(exact, fitting);
@@ -116,13 +118,13 @@ function compare(one: Version, other: Version): number {
 }
 
 /** Does major.minor satisfy a PEP 440 or Poetry range? Patch levels are not looked at: images carry the newest. */
-export function satisfies(version: Version, range: string): boolean {
+export function isWithinRange(version: Version, range: string): boolean {
   return range
     .split('||')
-    .some((alternative) => alternative.split(',').every((clause) => satisfiesClause(version, clause.trim())));
+    .some((alternative) => alternative.split(',').every((clause) => isWithinClause(version, clause.trim())));
 }
 
-function satisfiesClause(version: Version, clause: string): boolean {
+function isWithinClause(version: Version, clause: string): boolean {
   const match = /^(===?|!=|<=|>=|<|>|~=|~|\^)?\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?/.exec(clause);
   if (match === null) return true;
   const [, operator = '==', major, minor, patch] = match;

@@ -30,7 +30,7 @@ interface Gem {
   /** The one that it names exactly or by ~>; "" for any other wish. */
   readonly version: string;
   /** All its groups are left out. */
-  readonly isAside: boolean;
+  readonly isDevelopment: boolean;
 }
 
 const spec = /^ {4}([\w.-]{1,100}) \(([^()\n]{1,100})\)$/gm;
@@ -43,7 +43,7 @@ export function readBundle(tree: Tree): Bundle {
   const lock = readLines(tree, 'Gemfile.lock');
   const locked = new Map([...lock.matchAll(spec)].map(([, name = '', version = '']) => [name, version]));
   const gems = parseGems(gemfile);
-  const declared = new Set(gems.filter((each) => !each.isAside).map(({ name }) => name));
+  const declared = new Set(gems.filter((each) => !each.isDevelopment).map(({ name }) => name));
   const aside = new Set(gems.filter(({ name }) => !declared.has(name)).map(({ name }) => name));
   const findVersion = (gem: string): string | undefined =>
     aside.has(gem) ? undefined : (locked.get(gem) ?? gems.find(({ name }) => name === gem)?.version);
@@ -74,7 +74,7 @@ function parseGems(gemfile: string): Gem[] {
   return gemfile.split('\n').flatMap((line): Gem[] => {
     const code = line.replace(/(?:^|\s)#.*$/, '');
     if (/^\s{0,40}end\b/.test(code)) blocks.pop();
-    else if (opens.test(code)) blocks.push(isAside(/^\s{0,40}group\b([^\n]{1,300}?)\bdo\b/.exec(code)?.[1]));
+    else if (opens.test(code)) blocks.push(isDevelopmentGroup(/^\s{0,40}group\b([^\n]{1,300}?)\bdo\b/.exec(code)?.[1]));
     return parseGem(code, blocks.includes(true));
   });
 }
@@ -86,10 +86,10 @@ function parseGem(code: string, isInside: boolean): Gem[] {
   const [, name, options = ''] = declaration.exec(code) ?? [];
   if (name === undefined) return [];
   const groups = groupsOption.exec(options)?.[1];
-  return [{ name, version: exactly.exec(options)?.[1] ?? '', isAside: isInside || isAside(groups) }];
+  return [{ name, version: exactly.exec(options)?.[1] ?? '', isDevelopment: isInside || isDevelopmentGroup(groups) }];
 }
 
-function isAside(groups: string | undefined): boolean {
+function isDevelopmentGroup(groups: string | undefined): boolean {
   const names = groups?.replaceAll('%i', '').match(/\w{1,60}/g) ?? [];
   return names.length > 0 && names.every((name) => name === 'development' || name === 'test');
 }
@@ -117,7 +117,7 @@ export function installGems(tree: Tree, bundle: Bundle, adds: readonly string[])
     ...renderStep(
       bundle.isLocked ? 'Gemfile.lock' : 'Gemfile',
       'installing the gems',
-      `RUN ${cache} ${installCommand(tree, bundle, adds)}`,
+      `RUN ${cache} ${buildInstallCommand(tree, bundle, adds)}`,
     ),
   ];
 }
@@ -142,7 +142,7 @@ function renderBundlerInstall({ bundler: version }: Bundle): string[] {
   );
 }
 
-function installCommand(tree: Tree, { isLocked, isForLinux }: Bundle, adds: readonly string[]): string {
+function buildInstallCommand(tree: Tree, { isLocked, isForLinux }: Bundle, adds: readonly string[]): string {
   const vendored = tree.entries.some((each) => /^vendor\/cache\/[^/]+\.gem$/.test(each.path));
   const free = vendored ? '{ bundle install --local || bundle install; }' : 'bundle install';
   if (!isLocked || !isForLinux || adds.length > 0) return free;

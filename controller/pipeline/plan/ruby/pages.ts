@@ -1,7 +1,7 @@
 // Plans the JavaScript part of a Ruby app: Node and the packages of package.json, for what its assets are made with.
 import type { Tree } from '../../tree.ts';
-import { copy, defaultNode, type PlanInput, renderStep } from '../recipe.ts';
-import { installCommand, getManagerEnvironment, getManagerPackage, runScript } from '../node/manager.ts';
+import { renderCopy, defaultNode, type PlanInput, renderStep } from '../recipe.ts';
+import { buildInstallCommand, getManagerEnvironment, getManagerPackage, runScript } from '../node/manager.ts';
 import { readProject, type NodeProject } from '../node/project.ts';
 import { chooseNode } from '../node/version.ts';
 import type { Bundle } from './bundle.ts';
@@ -51,7 +51,7 @@ export function renderPagesTools({ image, project, isBuiltFirst }: RubyPages): s
   const programs = [manager, project.manager === 'npm' ? 'yarn@1.22.22' : undefined].filter(
     (each) => each !== undefined,
   );
-  const install = installCommand(project.manager, project.locked ? project.file : undefined);
+  const install = buildInstallCommand(project.manager, project.locked ? project.file : undefined);
   const environment = getManagerEnvironment(project.manager);
   return [
     ...node,
@@ -74,5 +74,7 @@ export function renderPagesTools({ image, project, isBuiltFirst }: RubyPages): s
 
 /** The program itself, for the image that runs. */
 export function renderPagesRuntime(pages: RubyPages | undefined): string[] {
-  return pages?.isRunNeeded === true ? [copy(['/usr/local/bin/node'], '/usr/local/bin/', `--from=${pages.image}`)] : [];
+  return pages?.isRunNeeded === true
+    ? [renderCopy(['/usr/local/bin/node'], '/usr/local/bin/', `--from=${pages.image}`)]
+    : [];
 }

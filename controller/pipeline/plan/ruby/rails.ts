@@ -106,7 +106,7 @@ export function formatMigration(task: string): string {
 }
 
 /** Pictures and files that people upload go to the folder storage, unless production keeps them elsewhere. */
-export function storesFiles(tree: Tree): boolean {
+export function hasLocalUploads(tree: Tree): boolean {
   return (
     /active_storage\.service\s{0,9}=\s{0,9}:local\b/.test(tree.text('config/environments/production.rb') ?? '') &&
     ['db/schema.rb', 'db/structure.sql'].some(

@@ -7,7 +7,7 @@ import { type Bundle, readBundle } from './bundle.ts';
 import { findDatabase } from './database.ts';
 import { findPages } from './pages.ts';
 import { findSite, createSiteRecipe } from './sites.ts';
-import { buildStage, runStage, type RubyApp } from './stages.ts';
+import { renderBuildStage, renderRunStage, type RubyApp } from './stages.ts';
 import { findStart, type RubyStart } from './start.ts';
 import { isBefore, chooseRuby, type RubyChoice } from './version.ts';
 
@@ -91,10 +91,14 @@ function createRecipe(tree: Tree, input: PlanInput, { bundle, choice }: Parts, s
   const reason = explainPlan(app, choice);
   return {
     plan: { strategy: 'ruby', reason, port, ...(start.framework === undefined ? {} : { framework: start.framework }) },
-    dockerfile: renderDockerfile(reason, [...buildStage(tree, input, app), '', ...runStage(tree, port, app)]),
+    dockerfile: renderDockerfile(reason, [
+      ...renderBuildStage(tree, input, app),
+      '',
+      ...renderRunStage(tree, port, app),
+    ]),
     ignore,
     ...(app.pages?.project === undefined ? {} : { builds: ['.'] }),
-    findings: [...choice.findings, ...lockFindings(bundle), ...listWorkerFindings(tree, bundle)],
+    findings: [...choice.findings, ...checkLockPlatforms(bundle), ...listWorkerFindings(tree, bundle)],
   };
 }
 
@@ -110,7 +114,7 @@ function explainPlan({ bundle, start, pages }: RubyApp, { because }: RubyChoice)
     .join(' ');
 }
 
-function lockFindings({ isForLinux }: Bundle): Finding[] {
+function checkLockPlatforms({ isForLinux }: Bundle): Finding[] {
   if (isForLinux) return [];
   return [
     {

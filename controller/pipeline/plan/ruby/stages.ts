@@ -1,6 +1,6 @@
 // Writes the two stages of a Ruby image: one that compiles gems and assets, and one with what runs the app.
 import type { Tree } from '../../tree.ts';
-import { copy, renderArguments, type PlanInput, renderShellCommand, renderStep } from '../recipe.ts';
+import { renderCopy, renderArguments, type PlanInput, renderShellCommand, renderStep } from '../recipe.ts';
 import { type Bundle, bundleEnvironment, installGems } from './bundle.ts';
 import type { Database } from './database.ts';
 import { renderPagesRuntime, renderPagesTools, type RubyPages } from './pages.ts';
@@ -17,7 +17,7 @@ export interface RubyApp {
   readonly pages: RubyPages | undefined;
 }
 
-export function buildStage(tree: Tree, input: PlanInput, app: RubyApp): string[] {
+export function renderBuildStage(tree: Tree, input: PlanInput, app: RubyApp): string[] {
   const { bundle, start, image, pages } = app;
   return [
     `FROM ${image.build} AS build`,
@@ -44,19 +44,19 @@ function renderAssets(tree: Tree, { build }: PlanInput, { bundle, start, databas
       ? renderStep('Gemfile', 'compiling the assets', `RUN bundle exec hanami assets ${command}`)
       : [];
   }
-  return definesAssets(tree)
+  return hasAssetsTask(tree)
     ? renderStep('Rakefile', 'compiling the assets', 'RUN bundle exec rake assets:precompile')
     : [];
 }
 
 /** As Heroku has it, a task of that name is part of the build. */
-function definesAssets(tree: Tree): boolean {
+function hasAssetsTask(tree: Tree): boolean {
   return /\bassets:precompile\b|namespace\s?\(?:assets\b[\s\S]{0,400}\btask\s?\(?:precompile\b/.test(
     tree.text('Rakefile', 64 * 1024) ?? '',
   );
 }
 
-export function runStage(tree: Tree, port: number, app: RubyApp): string[] {
+export function renderRunStage(tree: Tree, port: number, app: RubyApp): string[] {
   const { bundle, image, pages } = app;
   return [
     `FROM ${image.run}`,
@@ -64,9 +64,9 @@ export function runStage(tree: Tree, port: number, app: RubyApp): string[] {
     ...renderPagesRuntime(pages),
     'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
     `ENV ${renderEnvironment(tree, app)} MALLOC_ARENA_MAX=2 PORT=${port}${bundle.has('thruster') ? ` HTTP_PORT=${port}` : ''}`,
-    copy(['/usr/local/bundle/'], '/usr/local/bundle/', '--from=build'),
+    renderCopy(['/usr/local/bundle/'], '/usr/local/bundle/', '--from=build'),
     'WORKDIR /app',
-    copy(['/app/'], './', '--from=build', '--chown=1000:1000'),
+    renderCopy(['/app/'], './', '--from=build', '--chown=1000:1000'),
     'USER 1000:1000',
     `EXPOSE ${port}`,
     renderShellCommand(formatCommand(tree, app)),

@@ -37,7 +37,7 @@ const ofRuby =
   /\b(?:bundle|ruby|rails|rake|rackup|puma|unicorn|thin|thrust|falcon|passenger|hanami|iodine|foreman)\b|(?:^|\s)\.?\/?(?:bin|script)\//;
 
 export function findStart(tree: Tree, bundle: Bundle): RubyStart | undefined {
-  const isRails = usesRails(tree, bundle);
+  const isRails = isRailsApp(tree, bundle);
   const declared = findDeclaredStart(tree);
   const word = declared !== undefined && ofRuby.test(declared.command) ? declared : undefined;
   const found = word === undefined ? findStartByFiles(tree, bundle, isRails) : { ...word, adds: [] };
@@ -54,7 +54,7 @@ export function findStart(tree: Tree, bundle: Bundle): RubyStart | undefined {
   };
 }
 
-function usesRails(tree: Tree, bundle: Bundle): boolean {
+function isRailsApp(tree: Tree, bundle: Bundle): boolean {
   return (
     /Rails::Application/.test(tree.text('config/application.rb') ?? '') &&
     (bundle.has('rails', 'railties') || tree.has('bin/rails'))

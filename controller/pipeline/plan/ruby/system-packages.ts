@@ -53,7 +53,7 @@ export function renderSystemPackages(tree: Tree, bundle: Bundle, stage: 'build' 
   const names = [
     ...because.flatMap((name) => needs[name]?.[stage] ?? []),
     ...(stage === 'run'
-      ? [...(scalesByMagick(bundle) ? (magick.run ?? []) : []), ...(asksGit(tree, bundle) ? ['git'] : [])]
+      ? [...(hasImageMagick(bundle) ? (magick.run ?? []) : []), ...(hasGitFileList(tree, bundle) ? ['git'] : [])]
       : []),
     ...(stage === 'run' && bundle.has('rails') ? ['tzdata'] : []),
   ];
@@ -66,7 +66,7 @@ export function renderSystemPackages(tree: Tree, bundle: Bundle, stage: 'build' 
 }
 
 /** Before Rails 7, and where the app asks for it itself, pictures are scaled by ImageMagick. */
-function scalesByMagick(bundle: Bundle): boolean {
+function hasImageMagick(bundle: Bundle): boolean {
   return (
     bundle.declared.has('mini_magick') ||
     (bundle.has('image_processing', 'mini_magick') && isBefore(bundle.findVersion('rails'), [7, 0]))
@@ -74,7 +74,7 @@ function scalesByMagick(bundle: Bundle): boolean {
 }
 
 /** A gemspec of the repository that lists its files by git is read at each start. */
-function asksGit(tree: Tree, { gemfile }: Bundle): boolean {
+function hasGitFileList(tree: Tree, { gemfile }: Bundle): boolean {
   return (
     /^\s{0,40}gemspec\b|\bpath:/m.test(gemfile) &&
     tree.entries

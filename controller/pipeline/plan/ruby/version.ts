@@ -29,7 +29,7 @@ export function chooseRuby(tree: Tree, bundle: Bundle, { missingImages = [] }: P
   const there = images.ruby.some(isThere) ? images.ruby.filter(isThere) : images.ruby;
   const range = readRequirement(bundle.gemfile);
   if (range === undefined) return chooseByVersion(there, bundle, readSingleVersion(tree) ?? readLockedVersion(tree));
-  const fitting = there.filter((each) => satisfies(parse(each.version), range.version));
+  const fitting = there.filter((each) => isWithinRequirements(parse(each.version), range.version));
   if (fitting.length === 0) return chooseByVersion(there, bundle, range);
   const named = readSingleVersion(tree);
   if (named !== undefined) return chooseByVersion(fitting, bundle, named);
@@ -124,7 +124,7 @@ function compare(one: Version, other: Version): number {
 }
 
 /** Patch levels are not looked at: images carry the newest, and the Gemfile of the image asks for none. */
-function satisfies(version: Version, requirements: string): boolean {
+function isWithinRequirements(version: Version, requirements: string): boolean {
   return requirements.split(',').every((clause) => {
     const [, operator = '=', named = ''] =
       /^\s{0,9}(>=|<=|!=|~>|>|<|=)?\s{0,9}(\d{1,2}(?:\.\d{1,3}){0,2})/.exec(clause) ?? [];

@@ -4,7 +4,7 @@ import { parseToml, readField, readText, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { findExposedPort } from '../common/frontend.ts';
 import { defaultNode, type Problem, renderStep } from '../recipe.ts';
-import { installCommand, getManagerPackage } from '../node/manager.ts';
+import { buildInstallCommand, getManagerPackage } from '../node/manager.ts';
 import { readProject } from '../node/project.ts';
 
 export interface Program {
@@ -125,7 +125,7 @@ export function buildScriptTools(tree: Tree, called: string): string[] {
     ...(managers.length === 0 ? [] : [`npm install --global --force ${managers.join(' ')}`]),
     ...(project === undefined
       ? []
-      : [`{ ${installCommand(project.manager, project.locked ? project.file : undefined)}; }`]),
+      : [`{ ${buildInstallCommand(project.manager, project.locked ? project.file : undefined)}; }`]),
   ];
   return [
     `COPY --from=${defaultNode} /usr/local/bin/ /usr/local/bin/`,

@@ -3,7 +3,7 @@ import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { findMissingImage } from '../common/frontend.ts';
 import {
-  copy,
+  renderCopy,
   renderArguments,
   defaultPort,
   renderDockerfile,
@@ -70,9 +70,9 @@ function createRecipe(tree: Tree, input: PlanInput, program: Program): Recipe {
   return {
     plan: { strategy: 'rust', reason, port },
     dockerfile: renderDockerfile(reason, [
-      ...buildStage(tree, input, program),
+      ...renderBuildStage(tree, input, program),
       '',
-      ...runStage(
+      ...renderRunStage(
         tree,
         port,
         web?.replace(/^exec (?:\.\/)?(?:target\/release\/|bin\/)?[\w.-]{1,80}(?= |$)/, 'exec /usr/local/bin/server') ??
@@ -97,7 +97,7 @@ function listDebianPackages(tree: Tree, stage: 'build' | 'run'): string[] {
   );
 }
 
-function buildStage(tree: Tree, input: PlanInput, { name, features }: Program): string[] {
+function renderBuildStage(tree: Tree, input: PlanInput, { name, features }: Program): string[] {
   const locked = tree.has('Cargo.lock') ? ' --locked' : '';
   const called = findBuildScriptTool(tree);
   const clean = called === undefined ? '' : ' && rm -rf target node_modules';
@@ -113,19 +113,19 @@ function buildStage(tree: Tree, input: PlanInput, { name, features }: Program): 
     ...renderStep(
       'Cargo.toml',
       'compiling the program',
-      `RUN ${cache} ${compile(`${features} --bin ${quoteShellWord(name)}`, locked)} && install -D target/release/${quoteShellWord(name)} /out/server${clean}`,
+      `RUN ${cache} ${formatCompileCommand(`${features} --bin ${quoteShellWord(name)}`, locked)} && install -D target/release/${quoteShellWord(name)} /out/server${clean}`,
     ),
   ];
 }
 
 /** Old locks name a version of time that newer compilers reject; its next ones are compatible. */
-function compile(what: string, locked: string): string {
+function formatCompileCommand(what: string, locked: string): string {
   const build = `cargo build --release${locked}${what}`;
   if (locked === '') return build;
   return `{ bash -o pipefail -c ${quoteShellWord(`${build} 2>&1 | tee /tmp/cargo.log`)} || { grep -q 'could not compile .time.' /tmp/cargo.log && ${formatReport('lockfile', 'Cargo.lock')} && cargo update --package time --recursive && cargo build --release${what}; }; }`;
 }
 
-function runStage(tree: Tree, port: number, command: string): string[] {
+function renderRunStage(tree: Tree, port: number, command: string): string[] {
   return [
     `FROM ${images.debian}`,
     ...listDebianPackages(tree, 'run'),
@@ -135,8 +135,8 @@ function runStage(tree: Tree, port: number, command: string): string[] {
     'WORKDIR /app',
     // Pages, templates and migrations that it reads from its folder, with what a build script has made there.
     findBuildScriptTool(tree) === undefined
-      ? copy(['.'], './', '--chown=1000:1000')
-      : copy(['/app/'], './', '--from=build', '--chown=1000:1000'),
+      ? renderCopy(['.'], './', '--chown=1000:1000')
+      : renderCopy(['/app/'], './', '--from=build', '--chown=1000:1000'),
     `ENV PORT=${port} HOST=0.0.0.0 ROCKET_ADDRESS=0.0.0.0 ROCKET_PORT=${port} LEPTOS_SITE_ADDR=0.0.0.0:${port}`,
     'USER 1000:1000',
     `EXPOSE ${port}`,

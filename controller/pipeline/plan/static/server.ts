@@ -1,5 +1,5 @@
 // The last stage of every image that only serves files: nginx, unprivileged.
-import { copy, images } from '../recipe.ts';
+import { renderCopy, images } from '../recipe.ts';
 
 export interface Site {
   readonly port: number;
@@ -21,7 +21,7 @@ export function serveFiles(site: Site): string[] {
     "COPY <<'EOF' /etc/moorage/nginx.conf",
     ...renderConfiguration(site),
     'EOF',
-    copy([site.from === '.' ? './' : `${site.from}/`], '/srv/site/', ...flags),
+    renderCopy([site.from === '.' ? './' : `${site.from}/`], '/srv/site/', ...flags),
     'USER 1000:1000',
     `ENV PORT=${site.port}`,
     `EXPOSE ${site.port}`,

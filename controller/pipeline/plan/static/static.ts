@@ -57,7 +57,7 @@ const unbuiltSource = /\.(?:tsx?|jsx|vue|svelte|scss|sass|less|styl|coffee|elm)$
 const wanted = /\.(?:m?js|css|tsx?|jsx|vue|svelte|scss|sass|less|styl|coffee|elm)$/i;
 
 /** All scripts and styles that index.html loads from here are here, and are what a browser reads. */
-export function loadsAsIs(tree: Tree, page = 'index.html'): boolean {
+export function hasAllAssets(tree: Tree, page = 'index.html'): boolean {
   return findMissingAsset(tree, page) === undefined;
 }
 

@@ -144,7 +144,7 @@ function judgeLink(entry: TreeEntry, tree: Tree): Finding[] {
       },
     ];
   }
-  if (!escapesByText(entry.path, target) && !escapesByLinks(entry.path, target, tree)) return [];
+  if (!isOutsideByText(entry.path, target) && !isOutsideThroughLinks(entry.path, target, tree)) return [];
   return [
     {
       rule: 'symlinks/escape',
@@ -166,7 +166,7 @@ function isInVirtualEnvironment(path: string, tree: Tree): boolean {
 }
 
 /** As tools read it that do not look at the files. */
-function escapesByText(path: string, target: string): boolean {
+function isOutsideByText(path: string, target: string): boolean {
   const reached = posix.join(posix.dirname(path), target);
   return reached === '..' || reached.startsWith('../');
 }
@@ -175,7 +175,7 @@ function escapesByText(path: string, target: string): boolean {
 const maximumLinks = 40;
 
 /** As the kernel reads it: step by step, through every link on the way. "a/.." is not "." where a is a link. */
-function escapesByLinks(path: string, target: string, tree: Tree): boolean {
+function isOutsideThroughLinks(path: string, target: string, tree: Tree): boolean {
   const reached = splitPath(posix.dirname(path));
   const ahead = splitPath(target);
   for (let links = 0; links < maximumLinks;) {

@@ -7,7 +7,7 @@ import { test } from 'vitest';
 import { ZodError, z } from 'zod';
 import { parse } from 'yaml';
 import {
-  hostApp,
+  applyApp,
   readManifest,
   replaceRepository,
   readManifests,
@@ -25,7 +25,7 @@ const app = readManifest(
 
 async function calls(phase: string, apply: () => Promise<string> = () => Promise.resolve('')): Promise<string[]> {
   const verbs: string[] = [];
-  await hostApp(app, {
+  await applyApp(app, {
     kubectl: (args) => {
       verbs.push(args[2] ?? '');
       return args.includes('apply') ? apply() : Promise.resolve(phase);
@@ -33,7 +33,7 @@ async function calls(phase: string, apply: () => Promise<string> = () => Promise
     namespace: 'apps',
     copies: undefined,
     installation: () => assert.fail('nothing is pushed'),
-    say: () => undefined,
+    printLine: () => undefined,
   });
   return verbs;
 }
@@ -173,7 +173,7 @@ test('follows apps until each is live or rejected', async () => {
   const outcomes = await follow(['one', 'two'], {
     kubectl,
     namespace: 'apps',
-    say: (line) => lines.push(line.replace(/ +/, ' ')),
+    printLine: (line) => lines.push(line.replace(/ +/, ' ')),
     lookMs: 1,
   });
   assert.equal(reads, states.length);

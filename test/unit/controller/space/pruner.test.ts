@@ -77,17 +77,17 @@ const removals = (): string[] => state.asked.filter((each) => each.startsWith('D
 test('an app is pruned once for a pipeline, and its bytes are measured', async () => {
   const registry = new Registry();
   const pruner = prunerOf([], registry);
-  pruner.consider(subject);
+  pruner.schedule(subject);
   const stored = async (): Promise<string> => registry.metrics();
   await expect.poll(stored).toMatch(/moorage_registry_stored_bytes\{app="hello",kind="images"\} [1-9]/);
   assert.deepEqual(removals(), [`DELETE /v2/apps/hello/manifests/${digest(1)}`]);
   const asked = state.asked.length;
-  pruner.consider(subject);
+  pruner.schedule(subject);
   assert.equal(state.asked.length, asked);
 });
 
 test('while a pipeline of it runs, an app is left alone', () => {
-  prunerOf([job(first)]).consider(subject);
+  prunerOf([job(first)]).schedule(subject);
   assert.deepEqual(state.asked, []);
 });
 
@@ -99,7 +99,7 @@ test('a registry that fails is asked again each time', async () => {
   const pruner = prunerOf([], registry);
   state.status = 500;
   for (let tries = 1; tries <= 3; tries += 1) {
-    pruner.consider(subject);
+    pruner.schedule(subject);
     await expect.poll(() => failures(registry)).toBe(tries);
   }
   assert.equal(removals().length, 3);
@@ -109,20 +109,20 @@ test('one that refuses is not asked again, until there is another pipeline', asy
   const registry = new Registry();
   const pruner = prunerOf([], registry);
   state.status = 405;
-  pruner.consider(subject);
+  pruner.schedule(subject);
   await expect.poll(() => failures(registry)).toBe(1);
-  pruner.consider(subject);
+  pruner.schedule(subject);
   const [newest] = subject.status.history ?? [];
   assert.ok(newest);
   const history = [{ ...newest, number: 3 }, ...(subject.status.history ?? [])];
-  pruner.consider({ ...subject, status: { ...subject.status, history } });
+  pruner.schedule({ ...subject, status: { ...subject.status, history } });
   await expect.poll(() => failures(registry)).toBe(2);
   assert.equal(removals().length, 2);
 });
 
 test('a deleted app is held for a registry that fails, but not for ever, and not for one that refuses', async () => {
   const pruner = prunerOf([]);
-  const app = (minutes: number): Parameters<Pruner['empty']>[0] => ({
+  const app = (minutes: number): Parameters<Pruner['removeApp']>[0] => ({
     apiVersion: 'moorage.dev/v1alpha1',
     kind: 'HostedApp',
     metadata: {
@@ -133,15 +133,15 @@ test('a deleted app is held for a registry that fails, but not for ever, and not
       creationTimestamp: at(0),
       deletionTimestamp: new Date(Date.now() - minutes * 60_000).toISOString(),
     },
-    spec: {} as Parameters<Pruner['empty']>[0]['spec'],
+    spec: {} as Parameters<Pruner['removeApp']>[0]['spec'],
   });
   const { signal } = new AbortController();
   state.status = 500;
-  assert.deepEqual([await pruner.empty(app(1), signal), await pruner.empty(app(11), signal)], [false, true]);
+  assert.deepEqual([await pruner.removeApp(app(1), signal), await pruner.removeApp(app(11), signal)], [false, true]);
   state.status = 405;
-  assert.equal(await pruner.empty(app(1), signal), true);
+  assert.equal(await pruner.removeApp(app(1), signal), true);
   state.status = 202;
-  assert.equal(await pruner.empty(app(1), signal), true);
+  assert.equal(await pruner.removeApp(app(1), signal), true);
 });
 
 test('an image without a layer, such as one FROM scratch, is removed with its app', async () => {
@@ -151,7 +151,7 @@ test('an image without a layer, such as one FROM scratch, is removed with its ap
   });
   const pruner = prunerOf([]);
   assert.equal(
-    await pruner.empty(
+    await pruner.removeApp(
       { metadata: { name: 'hello', namespace: 'moorage-apps', uid } } as never,
       AbortSignal.timeout(5_000),
     ),

@@ -17,9 +17,9 @@ test('the log in order, the outcome, and the time since the submission', () => {
   let now = 0;
   const { output, log, outcome } = createRecorder(() => now);
   now = 5_000;
-  output.say('pushed /tmp/a to local/a at 1234567');
+  output.printLine('pushed /tmp/a to local/a at 1234567');
   now = 7_000;
-  output.say('submitted: a');
+  output.printLine('submitted: a');
   output.writeEvent({ type: 'log', stage: 'build', line: 'one' });
   output.writeEvent({ type: 'gone' });
   output.writeEvent({ type: 'log', stage: 'build', line: 'two' });

@@ -7,7 +7,7 @@ import { isNewEnough } from '../../../../localnode/binaries/toolchain.ts';
 import { recipes } from '../../../../localnode/binaries/recipes.ts';
 import { computeContentKey } from '../../../../localnode/files.ts';
 import { fillIn } from '../../../../localnode/kubectl.ts';
-import { formatExtensions, needsRenewal } from '../../../../localnode/node/control-plane/certificates.ts';
+import { formatExtensions, shouldRenew } from '../../../../localnode/node/control-plane/certificates.ts';
 import { hasSysResource } from '../../../../localnode/node/daemons/containerd.ts';
 import { computeFirstServiceAddress } from '../../../../localnode/node/control-plane/control-plane.ts';
 import { listMountsUnder } from '../../../../localnode/node/down.ts';
@@ -50,8 +50,8 @@ test('only a table without rules is empty', () => {
 });
 
 test('a missing or unreadable certificate is due for renewal', () => {
-  assert.ok(needsRenewal(undefined, new Date()));
-  assert.ok(needsRenewal('nonsense', new Date()));
+  assert.ok(shouldRenew(undefined, new Date()));
+  assert.ok(shouldRenew('nonsense', new Date()));
 });
 
 test('a certificate names its hosts and addresses, and a client has none', () => {

@@ -134,7 +134,13 @@ export function isProxy({ name, image = '' }: { readonly name: string; readonly 
 }
 
 /** What only a developer starts: tests, tools, pages to look into a database. */
-export function isAside({ name, image = '' }: { readonly name: string; readonly image?: string | undefined }): boolean {
+export function isDevelopmentService({
+  name,
+  image = '',
+}: {
+  readonly name: string;
+  readonly image?: string | undefined;
+}): boolean {
   return (
     /(?:^|[-_])(?:tests?|mock(?:ed)?|e2e|cypress|playwright|lint|docs?|storybook|dev|devcontainer|debug|mailhog|mailpit|mailcatcher|adminer|pgadmin|phpmyadmin|studio|seed|backup|watchtower|prometheus|grafana|jaeger)(?:$|[-_0-9])/i.test(
       name,

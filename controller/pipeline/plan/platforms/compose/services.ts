@@ -5,7 +5,14 @@ import type { Finding } from '../../../../../crds/hosted-app.ts';
 import { omitUndefined } from '../../../../../lib/values.ts';
 import { createWarning } from '../declaration.ts';
 import { interpolate, type Lookup, readOnlyVariable, splitWords } from './interpolate.ts';
-import { type ComposeFile, type ComposeService, findKnownImage, isAside, isLanguage, isProxy } from './read.ts';
+import {
+  type ComposeFile,
+  type ComposeService,
+  findKnownImage,
+  isDevelopmentService,
+  isLanguage,
+  isProxy,
+} from './read.ts';
 
 interface ComposeChoice {
   /** Undefined where the file has backing services only, or does not say which service is the app. */
@@ -28,7 +35,7 @@ export function chooseServices({ file, services }: ComposeFile, options: ChoiceO
   );
   const others = services.filter((each) => !knownServices.includes(each));
   const built = others.filter(({ build }) => build !== undefined);
-  const main = others.filter((each) => !isProxy(each) && !isAside(each) && !isLanguage(each.image ?? ''));
+  const main = others.filter((each) => !isProxy(each) && !isDevelopmentService(each) && !isLanguage(each.image ?? ''));
   const candidates =
     built.length > 0 ? main.filter(({ build }) => build !== undefined) : selectPublished(main, options);
   const chosen = chooseOne(candidates, options) ?? (candidates.length === 0 ? chooseOne(built, options) : undefined);
@@ -103,7 +110,7 @@ function rejectSeveral(file: string, candidates: readonly ComposeService[], isBu
 }
 
 function reportIgnored(file: string, others: readonly ComposeService[], app: ComposeService): Finding[] {
-  const left = others.filter((each) => each !== app && !isAside(each)).map(({ name }) => name);
+  const left = others.filter((each) => each !== app && !isDevelopmentService(each)).map(({ name }) => name);
   if (left.length === 0) return [];
   const shown = left.slice(0, 8).join(', ');
   return [
@@ -190,12 +197,12 @@ function readServiceEnvironment(
   const required = findPassword(given);
   if (required !== undefined) take('REDIS_PASSWORD', required);
   // Without a password in the file, the app gives none either.
-  if (open !== undefined && !env.has(open) && !requiresPassword(given, open)) env.set(open, '');
+  if (open !== undefined && !env.has(open) && !hasPasswordSetting(given, open)) env.set(open, '');
   return env;
 }
 
 /** The file sets it, with a value that nobody gives: one is generated. */
-function requiresPassword({ environment = [], command }: ComposeService, name: string): boolean {
+function hasPasswordSetting({ environment = [], command }: ComposeService, name: string): boolean {
   return environment.some(([key]) => key === name) || String(command ?? '').includes('--requirepass');
 }
 

@@ -20,7 +20,7 @@ export function findDisks(
   { name, volumes = [] }: ComposeService,
   tree: Tree,
 ): { volumes: DeclaredVolume[]; findings: Finding[] } {
-  const lasting = volumes.map(cleanMount).filter((mount) => holdsData(mount, tree));
+  const lasting = volumes.map(cleanMount).filter((mount) => isDataMount(mount, tree));
   const disks = new Map(lasting.map(({ target }) => [target, toVolumeName(target)]));
   return {
     volumes: removeDuplicateNames([...disks].map(([path, label]) => ({ name: label, path }))),
@@ -38,7 +38,7 @@ export function isDataFolder(target: string): boolean {
 }
 
 /** A volume by name or without one, or a folder of the machine that the repository does not bring. */
-function holdsData({ source, target }: Mount, tree: Tree): boolean {
+function isDataMount({ source, target }: Mount, tree: Tree): boolean {
   if (!isDataFolder(target)) return false;
   if (source === '') return true;
   if (!/^[./~$]/.test(source)) return true;

@@ -3,17 +3,17 @@ import semver from 'semver';
 import { readField, readKeys, parseJson, parseToml, readText, readTexts } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { readConda } from './conda.ts';
-import { normalise, parseRequirementName } from './names.ts';
+import { normalizePackageName, parseRequirementName } from './names.ts';
 
 const lockBytes = 8 * 1024 * 1024;
 
 /** As it is written in the file that names the packages; undefined when it names no version. */
 export function readRequestedRange(tree: Tree, file: string, name: string): string | undefined {
-  const range = read(tree, file, name)?.trim();
+  const range = readVersion(tree, file, name)?.trim();
   return range === undefined || range === '' || range === '*' ? undefined : range;
 }
 
-function read(tree: Tree, file: string, name: string): string | undefined {
+function readVersion(tree: Tree, file: string, name: string): string | undefined {
   switch (file) {
     case 'uv.lock':
     case 'poetry.lock':
@@ -31,11 +31,11 @@ function read(tree: Tree, file: string, name: string): string | undefined {
 
 function findLockedVersion(content: string, name: string): string | undefined {
   const found = [...content.matchAll(/^name = "([A-Za-z0-9._-]{1,100})"\r?\nversion = "([^"\n]{1,60})"$/gm)];
-  return found.find(([, each = '']) => normalise(each) === name)?.[2];
+  return found.find(([, each = '']) => normalizePackageName(each) === name)?.[2];
 }
 
 function readFromTable(table: unknown, name: string): string | undefined {
-  const own = readKeys(table).find((each) => normalise(each) === name);
+  const own = readKeys(table).find((each) => normalizePackageName(each) === name);
   return own === undefined ? undefined : (readText(table, own) ?? readText(table, own, 'version'));
 }
 

@@ -2,10 +2,10 @@
 import { parse } from 'yaml';
 import { readField } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
-import { copy, renderStep } from '../../recipe.ts';
+import { renderCopy, renderStep } from '../../recipe.ts';
 import type { PythonPackages } from './find.ts';
 import { renderExtras, renderPipInstall, renderListFile } from './install.ts';
-import { normalise, parseRequirementName } from './names.ts';
+import { normalizePackageName, parseRequirementName } from './names.ts';
 import { isLine } from './pipfile.ts';
 
 const list = '/opt/requirements.txt';
@@ -79,7 +79,7 @@ export function findCondaPackages(tree: Tree): PythonPackages | undefined {
     names: new Set(requirements.flatMap(parseRequirementName)),
     install: (extra) => [
       ...renderListFile(list, requirements),
-      copy([file], './'),
+      renderCopy([file], './'),
       ...renderStep(file, 'installing the packages, from PyPI and not by conda', renderPipInstall(file, '-r', list)),
       ...renderExtras(extra),
     ],
@@ -107,7 +107,9 @@ function parseCondaSpec(spec: string): { name: string; version: string | undefin
 
 function toPypiRequirement({ name, version }: { name: string; version: string | undefined }): string[] {
   if (name === '' || needless.test(name) || Object.hasOwn(programs, name)) return [];
-  return [`${Object.hasOwn(renamed, name) ? (renamed[name] ?? name) : normalise(name)}${toPypiVersion(version)}`];
+  return [
+    `${Object.hasOwn(renamed, name) ? (renamed[name] ?? name) : normalizePackageName(name)}${toPypiVersion(version)}`,
+  ];
 }
 
 /** `=1.2` of conda is 1.2 and its patches; a build after it means nothing to PyPI. */

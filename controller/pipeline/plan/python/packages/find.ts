@@ -2,10 +2,16 @@
 import { readKeys, parseToml, readText } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { formatReport } from '../../build-warnings.ts';
-import { copy, renderStep } from '../../recipe.ts';
+import { renderCopy, renderStep } from '../../recipe.ts';
 import { findCondaPackages } from './conda.ts';
 import { cache, renderExportedInstall, renderExtras, renderPipInstall, uv } from './install.ts';
-import { findTorchSource, listLockedNames, normalise, listProjectNames, parseRequirementName } from './names.ts';
+import {
+  findTorchSource,
+  listLockedNames,
+  normalizePackageName,
+  listProjectNames,
+  parseRequirementName,
+} from './names.ts';
 import { findPipfilePackages } from './pipfile.ts';
 
 export interface PythonPackages {
@@ -34,7 +40,7 @@ export function findPackages(tree: Tree): PythonPackages | undefined {
 /** A project may name itself, for its own extras. */
 function removeOwnName(tree: Tree, names: ReadonlySet<string>): ReadonlySet<string> {
   const own = readText(parseToml(tree.text('pyproject.toml')), 'project', 'name');
-  return own === undefined ? names : new Set([...names].filter((name) => name !== normalise(own)));
+  return own === undefined ? names : new Set([...names].filter((name) => name !== normalizePackageName(own)));
 }
 
 function findUvPackages(tree: Tree): PythonPackages | undefined {
@@ -47,7 +53,7 @@ function findUvPackages(tree: Tree): PythonPackages | undefined {
     file: 'uv.lock',
     names,
     install: (extra) => [
-      ...(whole ? ['COPY . .'] : [copy(['pyproject.toml', 'uv.lock'], './')]),
+      ...(whole ? ['COPY . .'] : [renderCopy(['pyproject.toml', 'uv.lock'], './')]),
       ...renderStep(
         'uv.lock',
         'installing the locked packages',
@@ -70,7 +76,7 @@ function findPoetryPackages(tree: Tree): PythonPackages | undefined {
     names,
     install: (extra) => [
       ...renderStep('plan', 'installing poetry', `RUN ${cache} ${uv} tool install poetry --with poetry-plugin-export`),
-      copy(['pyproject.toml', 'poetry.lock'], './'),
+      renderCopy(['pyproject.toml', 'poetry.lock'], './'),
       ...renderStep(
         'poetry.lock',
         'installing the locked packages',
@@ -97,7 +103,7 @@ const lists = [
 ];
 
 function findRequirements(tree: Tree): PythonPackages | undefined {
-  const file = lists.find((each) => tree.has(each)) ?? findOnlyList(tree);
+  const file = lists.find((each) => tree.has(each)) ?? findOnlyRequirements(tree);
   if (file === undefined) return undefined;
   const content = tree.text(file) ?? '';
   const lines = content.split('\n').map((line) => line.trim());
@@ -111,7 +117,7 @@ function findRequirements(tree: Tree): PythonPackages | undefined {
     file,
     names: new Set(lines.flatMap(parseRequirementName)),
     install: (extra) => [
-      ...(whole ? ['COPY . .'] : [copy([file], './')]),
+      ...(whole ? ['COPY . .'] : [renderCopy([file], './')]),
       ...(/\+cu\d/.test(content) ? renderCpuPins(file) : []),
       ...renderStep(file, 'installing the packages', renderPipInstall(file, '-r', file, ...extra)),
     ],
@@ -119,7 +125,7 @@ function findRequirements(tree: Tree): PythonPackages | undefined {
 }
 
 /** The only list of the repository, in a folder that no other manifest claims. */
-function findOnlyList(tree: Tree): string | undefined {
+function findOnlyRequirements(tree: Tree): string | undefined {
   if (['pyproject.toml', 'Pipfile', 'setup.py', 'setup.cfg'].some((each) => tree.has(each))) return undefined;
   const found = tree.entries.filter(
     ({ kind, path }) =>
@@ -148,7 +154,7 @@ function findProjectPackages(tree: Tree): PythonPackages | undefined {
       file: 'pyproject.toml',
       names,
       install: (extra) => [
-        copy(['pyproject.toml'], './'),
+        renderCopy(['pyproject.toml'], './'),
         ...renderStep(
           'pyproject.toml',
           'installing the packages',
@@ -176,7 +182,7 @@ function findSetupPackages(tree: Tree): PythonPackages | undefined {
   return {
     file,
     names: new Set([
-      ...quoted.map((each) => normalise(each.slice(1))),
+      ...quoted.map((each) => normalizePackageName(each.slice(1))),
       ...listed.flatMap((line) => parseRequirementName(line.trim())),
     ]),
     install: (extra) => [

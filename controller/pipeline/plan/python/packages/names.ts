@@ -5,14 +5,14 @@ import type { Tree } from '../../../tree.ts';
 const lockBytes = 8 * 1024 * 1024;
 
 /** PEP 503. */
-export function normalise(name: string): string {
+export function normalizePackageName(name: string): string {
   return name.toLowerCase().replace(/[-_.]+/g, '-');
 }
 
 /** The name at the beginning of a requirement; none for an option. */
 export function parseRequirementName(requirement: string): string[] {
   const name = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,100}[A-Za-z0-9])?/.exec(requirement)?.[0];
-  return name === undefined || requirement.startsWith('-') ? [] : [normalise(name)];
+  return name === undefined || requirement.startsWith('-') ? [] : [normalizePackageName(name)];
 }
 
 /** What pyproject.toml names. */
@@ -20,14 +20,14 @@ export function listProjectNames(tree: Tree): string[] {
   const parsed = parseToml(tree.text('pyproject.toml'));
   return [
     ...readTexts(parsed, 'project', 'dependencies').flatMap(parseRequirementName),
-    ...readKeys(parsed, 'tool', 'poetry', 'dependencies').map(normalise),
+    ...readKeys(parsed, 'tool', 'poetry', 'dependencies').map(normalizePackageName),
   ];
 }
 
 /** Every package of uv.lock or poetry.lock, also those that another one brings. */
 export function listLockedNames(tree: Tree, file: string): string[] {
   return [...(tree.text(file, lockBytes) ?? '').matchAll(/^name = "([A-Za-z0-9._-]{1,100})"$/gm)].map((match) =>
-    normalise(match[1] ?? ''),
+    normalizePackageName(match[1] ?? ''),
   );
 }
 

@@ -1,10 +1,10 @@
 // Reads the packages of Pipenv: Pipfile.lock where there is one, else Pipfile.
 import { readField, readKeys, parseJson, parseToml, readText, readTexts } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
-import { copy, renderStep } from '../../recipe.ts';
+import { renderCopy, renderStep } from '../../recipe.ts';
 import type { PythonPackages } from './find.ts';
 import { endOfList, renderExtras, renderPipInstall, renderListFile } from './install.ts';
-import { normalise } from './names.ts';
+import { normalizePackageName } from './names.ts';
 
 const lockBytes = 8 * 1024 * 1024;
 const list = '/opt/requirements.txt';
@@ -19,10 +19,10 @@ export function findPipfilePackages(tree: Tree): PythonPackages | undefined {
   const lines = names.flatMap((name) => formatRequirement(name, readField(packages, name)));
   return {
     file,
-    names: new Set(names.map(normalise)),
+    names: new Set(names.map(normalizePackageName)),
     install: (extra) => [
       ...renderListFile(list, lines),
-      copy([file], './'),
+      renderCopy([file], './'),
       ...renderStep(
         file,
         'installing the packages',

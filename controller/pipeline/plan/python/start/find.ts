@@ -8,7 +8,7 @@ import { findApplication } from './application.ts';
 import { findDjangoStart } from './django.ts';
 import { findReflexStart } from './reflex.ts';
 import { findScreen } from './screens.ts';
-import { imports, isScript, selectLikeliest, toPythonArguments, listPythonSources, type Source } from './sources.ts';
+import { hasImport, isScript, selectLikeliest, toPythonArguments, listPythonSources, type Source } from './sources.ts';
 
 export interface PythonStart {
   /** Shell command, $PORT not yet expanded. */
@@ -120,7 +120,7 @@ function findPlainStart(tree: Tree, sources: readonly Source[]): PythonStart | u
     needs: [],
     port: findPortInFile(best.source.text),
     weight: best.source.weight,
-    bot: bots.find((library) => imports(best.source.text, library)),
+    bot: bots.find((library) => hasImport(best.source.text, library)),
     serves: serving.test(best.source.text),
   };
 }

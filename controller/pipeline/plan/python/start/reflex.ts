@@ -1,7 +1,7 @@
 // Starts a Reflex app: pages written in Python, compiled when the image is built, and served with their events on one port.
 import type { Tree } from '../../../tree.ts';
 import type { PythonStart } from './find.ts';
-import { imports } from './sources.ts';
+import { hasImport } from './sources.ts';
 
 export const configFile = 'rxconfig.py';
 /** The first that serves its compiled pages itself, on the port of its events. */
@@ -12,7 +12,7 @@ const locks = ['uv.lock', 'poetry.lock', 'Pipfile.lock'];
 export function findReflexStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   const config = tree.text(configFile, 64 * 1024) ?? '';
   const name = /\bapp_name\s{0,9}=\s{0,9}["']([A-Za-z_]\w{0,60})["']/.exec(config)?.[1];
-  if (name === undefined || !(names.has('reflex') || imports(config, 'reflex'))) return undefined;
+  if (name === undefined || !(names.has('reflex') || hasImport(config, 'reflex'))) return undefined;
   return {
     command: formatCommand(tree, readModuleName(config) ?? `${name}.${name}`),
     framework: 'Reflex',

@@ -5,7 +5,7 @@ import { quoteShellWord } from '../../recipe.ts';
 import { findPortInFile } from '../../port-literal.ts';
 import { locateModule } from './application.ts';
 import type { PythonStart } from './find.ts';
-import { imports, isScript, selectLikeliest, toPythonArguments, type Source } from './sources.ts';
+import { hasImport, isScript, selectLikeliest, toPythonArguments, type Source } from './sources.ts';
 
 interface Screen {
   readonly framework: string;
@@ -165,7 +165,7 @@ export function findScreen(
   for (const each of screens) {
     const best = selectLikeliest(sources, (source) => {
       const starts = each.starts.test(source.text);
-      if (!usesFramework(each, source, starts, names)) return undefined;
+      if (!isScreenSource(each, source, starts, names)) return undefined;
       return { score: (starts ? 25 : 0) + (isScript(source.text) ? 10 : 0), found: starts };
     });
     if (best !== undefined) return toPythonStart(each, toPlace(tree, sources, findLeader(best.source, sources)), names);
@@ -177,7 +177,7 @@ function toPlace(tree: Tree, sources: readonly Source[], source: Source): Place 
   return { tree, source, sources, path: quoteShellWord(source.path) };
 }
 
-function usesFramework(
+function isScreenSource(
   { library, required }: Screen,
   { path, text, weight }: Source,
   starts: boolean,
@@ -186,7 +186,7 @@ function usesFramework(
   if (path.split('/').includes('pages') || (!starts && required === true)) return false;
   // A main file may launch what modules of its own have drawn.
   const launches = starts && library === 'gradio' && names.has('gradio') && (isScript(text) || weight > 5);
-  return launches || imports(text, library);
+  return launches || hasImport(text, library);
 }
 
 function toPythonStart({ framework, library, start }: Screen, at: Place, names: ReadonlySet<string>): PythonStart {
@@ -237,7 +237,7 @@ function findLeader(source: Source, sources: readonly Source[]): Source {
   let leader = source;
   const passed = new Set([source.path]);
   for (let step = 0; step < maximumSteps; step += 1) {
-    const next = sources.find((each) => !passed.has(each.path) && precedes(each, leader));
+    const next = sources.find((each) => !passed.has(each.path) && shouldPrecede(each, leader));
     if (next === undefined) return leader;
     passed.add(next.path);
     leader = next;
@@ -245,12 +245,12 @@ function findLeader(source: Source, sources: readonly Source[]): Source {
   return leader;
 }
 
-function precedes(one: Source, other: Source): boolean {
+function shouldPrecede(one: Source, other: Source): boolean {
   const isAbove = one.path.split('/').length <= other.path.split('/').length;
   return (
     isAbove &&
     leading.has(posix.basename(one.path)) &&
-    listModuleNames(one, other).some((name) => imports(one.text, name))
+    listModuleNames(one, other).some((name) => hasImport(one.text, name))
   );
 }
 

@@ -84,7 +84,7 @@ export function isScript(text: string): boolean {
 }
 
 /** Does the file import a library, at its top or in a function? */
-export function imports(text: string, library: string): boolean {
+export function hasImport(text: string, library: string): boolean {
   return new RegExp(String.raw`^[ \t]{0,40}(?:import|from)[ \t]{1,9}${library}\b`, 'm').test(text);
 }
 
@@ -94,7 +94,7 @@ export function toPythonArguments(tree: Tree, source: Pick<Source, 'path' | 'tex
   const inPackage = folder !== '.' && tree.has(`${folder}/__init__.py`);
   const top = folder.split('/')[0] ?? '';
   const asModule =
-    inPackage && (/^[ \t]{0,40}from[ \t]{1,9}\./m.test(source.text) || imports(source.text, top.replace(/\W/g, '')));
+    inPackage && (/^[ \t]{0,40}from[ \t]{1,9}\./m.test(source.text) || hasImport(source.text, top.replace(/\W/g, '')));
   return asModule
     ? [
         '-m',

@@ -87,12 +87,12 @@ function listLicenseFiles(tree: Tree): string[] {
     .map((each) => each.path)
     .filter(
       (path) =>
-        path.startsWith('LICENSES/') || (fileName.test(path) && looksLikeText(path) && !thirdPartyName.test(path)),
+        path.startsWith('LICENSES/') || (fileName.test(path) && isLikelyText(path) && !thirdPartyName.test(path)),
     )
     .slice(0, maximumLicenseFiles);
 }
 
-function looksLikeText(path: string): boolean {
+function isLikelyText(path: string): boolean {
   return textExtension.test(path) || !codeExtension.test(path) || /\.(?:mit|apache|gpl|bsd|isc|mpl)$/i.test(path);
 }
 

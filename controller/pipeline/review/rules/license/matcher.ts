@@ -103,7 +103,7 @@ function listResembling(
 function readLicense(id: string): KnownLicense {
   const present = known.get(id);
   if (present !== undefined) return present;
-  const text = normalise(licenses[id]?.licenseText ?? '');
+  const text = normalizeText(licenses[id]?.licenseText ?? '');
   const made = { id, text, shingles: new Set(toShingles(splitWords(text))) };
   known.set(id, made);
   return made;
@@ -127,7 +127,7 @@ function findAdditions(words: readonly string[], licensesHeld: readonly KnownLic
 }
 
 /** Lower case words without the lines that differ from project to project. */
-export function normalise(text: string): string {
+export function normalizeText(text: string): string {
   return text
     .toLowerCase()
     .replace(/<<[^>\n]{0,200}>>|<[^>\n]{0,200}>/g, ' ')

@@ -1,6 +1,6 @@
 // Judges the text of a licence file: which licence it contains, names or refers to, and what it adds.
 import { classifyExpression, classifyLicense, type Kind, parseLicenseName, type Terms } from './expression.ts';
-import { countShingles, findClosest, findOrigin, normalise, removeCommon } from './matcher.ts';
+import { countShingles, findClosest, findOrigin, normalizeText, removeCommon } from './matcher.ts';
 
 /** `reason` says in a sentence why it is not open; `id` is the licence, where it is one of the SPDX list. */
 type Judgement =
@@ -35,16 +35,18 @@ const nameWords = 60;
 export function judgeText(text: string, terms: Terms): Judgement | undefined {
   const tag = /SPDX-License-Identifier:\s*([^\n*]{1,200})/.exec(text)?.[1]?.trim();
   const kind = tag === undefined ? undefined : classifyExpression(tag, terms);
-  return tag !== undefined && kind !== undefined ? judgeTagged(tag, kind, text, terms) : judgePlain(text, terms);
+  return tag !== undefined && kind !== undefined
+    ? judgeTaggedText(tag, kind, text, terms)
+    : judgeUntaggedText(text, terms);
 }
 
 /** A tag says what holds where the text beside it says nothing else. */
-function judgeTagged(tag: string, kind: Kind, text: string, terms: Terms): Judgement {
+function judgeTaggedText(tag: string, kind: Kind, text: string, terms: Terms): Judgement {
   const rest = text.replace(/SPDX-(?:License-Identifier|FileCopyrightText|FileContributor):[^\n]*/g, ' ');
-  const plain = normalise(rest);
+  const plain = normalizeText(rest);
   const isOwnText = plain.split(' ').filter((word) => /[a-z]/.test(word)).length > nameWords;
   if (kind !== 'open') return { kind, id: tag, reason: `The licence file is tagged ${shortenTag(tag)}.` };
-  const found = judgePlain(rest, terms);
+  const found = judgeUntaggedText(rest, terms);
   if (found?.kind === 'open') return { kind: 'open', id: tag };
   const against = findClause(prohibitions, `${plain} ${findReservation(rest)}`);
   if (against !== undefined)
@@ -66,8 +68,8 @@ function shortenTag(tag: string): string {
   return tag.slice(0, 60);
 }
 
-function judgePlain(text: string, terms: Terms): Judgement | undefined {
-  const plain = normalise(text);
+function judgeUntaggedText(text: string, terms: Terms): Judgement | undefined {
+  const plain = normalizeText(text);
   // The SPDX text of the LGPL holds that of the GPL as well, which few copies do.
   if (
     /gnu lesser general public license version 3/.test(plain) &&
@@ -97,11 +99,11 @@ function judgeUnknown(text: string, plain: string, terms: Terms): Judgement | un
     const kind = classifyLicense(id, terms);
     return kind === 'open' ? { kind, id } : { kind, id, reason: `The licence file names ${id}.` };
   }
-  return judgeOwn(text, plain, limit, words);
+  return judgeOwnText(text, plain, limit, words);
 }
 
 /** Judges what somebody wrote himself, or made of a licence. */
-function judgeOwn(text: string, plain: string, limit: string | undefined, words: number): Judgement | undefined {
+function judgeOwnText(text: string, plain: string, limit: string | undefined, words: number): Judgement | undefined {
   const changed = findOrigin(plain);
   const own = (changed?.added ?? plain).replace(
     /you may not use [a-z ]{0,40}except in compliance with the license/g,

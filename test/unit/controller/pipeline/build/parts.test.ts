@@ -13,7 +13,7 @@ import { readLint } from '../../../../../controller/pipeline/build/lint.ts';
 import { buildImageArguments } from '../../../../../controller/pipeline/build/solve.ts';
 import { ListingReader, toNextAddress } from '../../../../../controller/pipeline/clone/fetch.ts';
 import { Rejected } from '../../../../../controller/pipeline/contract.ts';
-import { choosePython, satisfies } from '../../../../../controller/pipeline/plan/python/version.ts';
+import { choosePython, isWithinRange } from '../../../../../controller/pipeline/plan/python/version.ts';
 import { hasOnlyPublicTokens } from '../../../../../controller/pipeline/review/rules/secrets/formats.ts';
 import { createMemoryTree } from '../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
@@ -240,7 +240,7 @@ test('ranges of Python versions', () => {
     [
       [3, 11],
       [3, 13],
-    ].map(([major = 0, minor = 0]) => satisfies([major, minor], range));
+    ].map(([major = 0, minor = 0]) => isWithinRange([major, minor], range));
   const table: readonly (readonly [string, boolean, boolean])[] = [
     ['>=3.9', true, true],
     ['>=3.12', false, true],

@@ -1,7 +1,7 @@
 // What of a long log is shown: the first error and what follows, without help and progress.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { excerptLog, findErrorLine, removeNoise } from '../../../../../controller/pipeline/build/step-log.ts';
+import { shortenLog, findErrorLine, removeNoise } from '../../../../../controller/pipeline/build/step-log.ts';
 
 const usage = [
   'npm error code EUSAGE',
@@ -47,7 +47,7 @@ test('debconf without a terminal is no error, and a line of apt that begins with
 test('a long log is cut around its first error', () => {
   const before = Array.from({ length: 300 }, (_, index) => `compiled ${index}`).join('\n');
   const after = Array.from({ length: 300 }, (_, index) => `    at frame ${index}`).join('\n');
-  const shown = excerptLog(`${before}\nsrc/a.ts: error TS1: no\n${after}\nthe end`, 1_000);
+  const shown = shortenLog(`${before}\nsrc/a.ts: error TS1: no\n${after}\nthe end`, 1_000);
   assert.ok(Buffer.byteLength(shown) <= 1_000);
   assert.match(shown, /^…\ncompiled 297\n[\s\S]*error TS1: no\n {4}at frame 0/);
   assert.match(shown, /the end$/);
@@ -59,5 +59,5 @@ test('warnings are no error, and a log without one keeps its end', () => {
     'Error: here',
   );
   assert.equal(findErrorLine('one\ntwo'), undefined);
-  assert.match(excerptLog(`${'x\n'.repeat(2_000)}last`, 300), /last$/);
+  assert.match(shortenLog(`${'x\n'.repeat(2_000)}last`, 300), /last$/);
 });

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import {
-  indexByControllerUid,
-  indexByLabel,
+  listControllerUids,
+  createLabelIndexer,
   createStore,
   toObjectKey,
   parseObjectKey,
@@ -71,7 +71,7 @@ const steps = fc.array(
 test('replaying the reported changes gives the cache, and the indexes match it', () => {
   const property = fc.property(steps, (list) => {
     const faults: unknown[] = [];
-    const store = createStore({ indexers: { app: indexByLabel('app') }, onError: (error) => faults.push(error) });
+    const store = createStore({ indexers: { app: createLabelIndexer('app') }, onError: (error) => faults.push(error) });
     const replay = new Replay();
     store.subscribe(replay.take);
     for (const step of list) {
@@ -151,12 +151,12 @@ test('reports a subscriber that throws, and still notifies the others', () => {
 });
 
 test('an index that does not exist is an error that names those that do', () => {
-  const store = createStore({ indexers: { app: indexByLabel('app') } });
+  const store = createStore({ indexers: { app: createLabelIndexer('app') } });
   assert.throws(() => store.listByIndex('owner', 'x'), /no index "owner"; it has: app/);
 });
 
 test('children are found by the UID of the owner that controls them', () => {
-  const store = createStore({ indexers: { owner: indexByControllerUid } });
+  const store = createStore({ indexers: { owner: listControllerUids } });
   const child = object('a', '1', 1);
   child.metadata.ownerReferences = [
     { apiVersion: 'v1', kind: 'App', name: 'app', uid: 'boss', controller: true },

@@ -5,13 +5,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'vitest';
-import { namesMirror, rewriteCommand } from '../../../../../../controller/pipeline/plan/node/manager.ts';
+import { hasMirrorUrl, buildRewriteCommand } from '../../../../../../controller/pipeline/plan/node/manager.ts';
 
 function rewritten(lock: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'moorage-mirrors-'));
   try {
     writeFileSync(join(folder, 'yarn.lock'), lock);
-    execFileSync('sh', ['-c', rewriteCommand('yarn.lock')], { cwd: folder });
+    execFileSync('sh', ['-c', buildRewriteCommand('yarn.lock')], { cwd: folder });
     return readFileSync(join(folder, 'yarn.lock'), 'utf8');
   } finally {
     rmSync(folder, { recursive: true });
@@ -30,7 +30,7 @@ for (const [from, to] of [
 ] as const)
   test(`${from} is read from the registry`, () => {
     const [lock, expected] = [from, to].map((url) => `one:\n  resolved "${url}"\n  integrity sha512-x==\n`);
-    assert.ok(lock !== undefined && namesMirror(lock));
+    assert.ok(lock !== undefined && hasMirrorUrl(lock));
     assert.equal(rewritten(lock), expected);
   });
 
@@ -41,7 +41,7 @@ test('other addresses stay, those that only look like a mirror too', () => {
     'https://registry.npmmirror.com/a/download/a-1.0.0.tgz',
     'https://codeload.github.com/a/b/tar.gz/c',
   ]) {
-    assert.equal(namesMirror(url), false, url);
+    assert.equal(hasMirrorUrl(url), false, url);
     assert.equal(rewritten(url), url);
   }
 });
