@@ -216,6 +216,22 @@ export async function sharePostgres(): Promise<SharedPostgres> {
   };
 }
 
+/** What pg_dump prints of the schema of a database, without the tables of days. */
+export function dumpSchema(url: string): string {
+  const options = [
+    '--schema-only',
+    '--no-owner',
+    '--no-privileges',
+    '--exclude-table',
+    'ledger.usage_2*',
+    '--dbname',
+    url,
+  ];
+  const text = execFileSync(join(programs(), 'pg_dump'), options, { encoding: 'utf8', maxBuffer: 16 * 1_048_576 });
+  // Newer releases protect psql by a key that is random in each dump.
+  return text.replaceAll(/^\\(?:un)?restrict .*$/gm, '');
+}
+
 /** Starts PostgreSQL, installing it first where the machine has none. Stop it at the end. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<Postgres> {
   const bin = await exclusively(programs);
