@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** The file's text, or undefined when there is no such file. */
+/** Reads a file's text; undefined if the file does not exist. */
 export async function readText(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
@@ -13,12 +13,15 @@ export async function readText(path: string): Promise<string | undefined> {
   }
 }
 
-/** True for the errors of a missing path, such as that of a process that ends while its files in /proc are read. */
+/**
+ * Returns true for the errors of a missing path, such as that of a process that exits while its files in /proc are
+ * read.
+ */
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR', 'ESRCH'].includes(String(error.code));
 }
 
-/** Writes by rename, so that a crash leaves the old text or the new one. Returns true when the text changed. */
+/** Writes by rename, so that a crash leaves either the old text or the new one. Returns true if the text changed. */
 export async function writeText(path: string, text: string, mode = 0o644): Promise<boolean> {
   if ((await readText(path)) === text) return false;
   await mkdir(dirname(path), { recursive: true });
@@ -28,14 +31,14 @@ export async function writeText(path: string, text: string, mode = 0o644): Promi
   return true;
 }
 
-/** A short digest over parts, each length-prefixed so that no two lists of parts share one. */
+/** Computes a short digest over parts, each length-prefixed so that no two lists of parts share one. */
 export function computeContentKey(parts: readonly (string | Buffer)[]): string {
   const hash = createHash('sha256');
   for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);
   return hash.digest('hex').slice(0, 16);
 }
 
-/** All files under a folder, as sorted paths relative to it. Names in `skip` are left out at every level. */
+/** Lists all files under a folder, as sorted relative paths. Skips names in `skip` at every level. */
 export async function listFilesUnder(folder: string, skip: readonly string[] = []): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true });
   const nested = await Promise.all(
@@ -49,7 +52,7 @@ export async function listFilesUnder(folder: string, skip: readonly string[] = [
   return nested.flat().sort();
 }
 
-/** The content key of a folder: names and bytes of all its files. */
+/** Computes the content key of a folder, from names and bytes of all its files. */
 export async function computeFolderKey(folder: string, skip: readonly string[] = []): Promise<string> {
   const names = await listFilesUnder(folder, skip);
   const parts: (string | Buffer)[] = [];

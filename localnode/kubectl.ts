@@ -1,4 +1,4 @@
-// kubectl against the cluster that `up` works on.
+// Runs kubectl against the cluster of `up`.
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { run } from './shell.ts';
@@ -8,14 +8,14 @@ export interface Kubectl {
   (args: readonly string[], input?: string): Promise<string>;
 }
 
-/** A kubectl for one kubeconfig, and one context of it when given. */
+/** Creates a kubectl for one kubeconfig, and for one of its contexts if given. */
 export function createKubectl(command: string, kubeconfig: string, context?: string): Kubectl {
   const scope = context === undefined ? [] : [`--context=${context}`];
   return (args, input) =>
     run(command, [...scope, ...args], { env: { KUBECONFIG: kubeconfig }, ...(input === undefined ? {} : { input }) });
 }
 
-/** Replaces each `@NAME@` of a manifest by its value. Throws when there is none. */
+/** Replaces each `@NAME@` in a manifest with its value. Throws if there is no value. */
 export function fillIn(text: string, values: Readonly<Record<string, string>>): string {
   return text.replaceAll(/@([A-Z_]+(?::[a-z0-9-]+)?)@/g, (whole, name: string) => {
     const value = values[name];
@@ -46,7 +46,7 @@ const nodes = z.object({
   ),
 });
 
-/** What nodes run out of, a line for each: what a pod that is pending for it does not say. */
+/** Lists resources that nodes have run out of, one per line: a pod that is pending because of it does not report it. */
 export function listPressures(json: string): string[] {
   return nodes.parse(JSON.parse(json)).items.flatMap(({ metadata, status }) =>
     status.conditions.flatMap((condition) => {
@@ -58,7 +58,7 @@ export function listPressures(json: string): string[] {
   );
 }
 
-/** Waits until a workload serves its current template; a name without a kind is that of a Deployment. */
+/** Waits until a workload serves its current template; a name without a kind is a Deployment. */
 export async function waitForRollout(
   kubectl: Kubectl,
   namespace: string,

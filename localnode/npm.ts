@@ -1,4 +1,4 @@
-// Unpacked npm packages in the cache.
+// Unpacks npm packages into the cache.
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -8,7 +8,7 @@ import { run } from './shell.ts';
 
 const manifest = z.object({ version: z.string() });
 
-/** Fetches one exact version of a package (npm checks its digest) and returns the folder with its files. */
+/** Downloads one exact version of a package (npm verifies its digest) and returns the folder with its files. */
 export async function unpackNpm(name: string, version: string): Promise<string> {
   const folder = join(paths.cache, 'npm', `${name}-${version}`);
   const present = await readText(join(folder, 'package.json'));

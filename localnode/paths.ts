@@ -20,13 +20,13 @@ export const paths = {
   volumes: join(state, 'volumes'),
   /** Removed by `down` and by a reboot: pid files, sockets, container state. */
   run,
-  /** Beside the source and ignored by git: what a person needs to use the cluster. */
+  /** Next to the source and ignored by git: what a person needs to use the cluster. */
   local,
   kubeconfig: join(local, 'kubeconfig'),
-  /** A kubectl that fits the cluster, for machines without one. */
+  /** A kubectl that matches the cluster, for machines without one. */
   kubectl: join(local, 'kubectl'),
   authority: join(local, 'ca.crt'),
-  /** State and logs of a kind cluster that was made from this checkout; goes with `down`. */
+  /** State and logs of a kind cluster created from this checkout; removed by `down`. */
   kind: join(local, 'kind'),
   /** Addresses of the installation, for `npm run submit`. */
   installation: join(local, 'config.json'),

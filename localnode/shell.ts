@@ -1,5 +1,4 @@
-// Runs other programs, turns a failure into an error that shows the command and the end of its output, and waits for
-// conditions.
+// Runs other programs, reports a failure with the command and the end of its output, and waits for conditions.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 
@@ -7,9 +6,9 @@ export interface RunOptions {
   cwd?: string;
   env?: Record<string, string>;
   input?: string;
-  /** A file that gets both output streams as well. */
+  /** A file that receives both output streams as well. */
   log?: string;
-  /** Gets each line of both output streams as it comes. */
+  /** Receives each line of both output streams as it arrives. */
   onLine?: (line: string) => void;
   signal?: AbortSignal;
 }
@@ -19,7 +18,7 @@ export class CommandError extends Error {
   readonly exitCode: number | undefined;
   constructor(command: string, exitCode: number | undefined, output: string, log?: string) {
     const lines = output.trim().split('\n');
-    // A program may continue for long after the disk is full, and end with another message.
+    // A program may run on for long after the disk is full, and end with another message.
     const full = lines.slice(0, -15).find((line) => /no space left on device/i.test(line));
     const tail = [...(full === undefined ? [] : [full.trim(), '...']), ...lines.slice(-15)].join('\n  ');
     const where = log === undefined ? '' : ` (full output: ${log})`;
@@ -56,7 +55,7 @@ export async function run(file: string, args: readonly string[], options: RunOpt
   return result.stdout.trim();
 }
 
-/** Passes each line on unchanged, and shows it to `onLine`. */
+/** Passes each line through unchanged, and to `onLine`. */
 function watchLines(onLine: (line: string) => void) {
   return function* (line: unknown): Generator<unknown, void, void> {
     if (typeof line === 'string') onLine(line);
@@ -64,13 +63,13 @@ function watchLines(onLine: (line: string) => void) {
   };
 }
 
-/** True when the program exits with 0, false when it exits with anything else or does not exist. */
+/** Returns true if the program exits with 0, false if it exits with another code or does not exist. */
 export async function canRun(file: string, args: readonly string[]): Promise<boolean> {
   const result = await execa(file, args, { reject: false, stdio: 'ignore' });
   return !result.failed;
 }
 
-/** Runs a program with its output shown to the user. */
+/** Runs a program and shows its output to the user. */
 export async function runVisibly(
   file: string,
   args: readonly string[],
@@ -85,13 +84,13 @@ export interface WaitOptions {
   seconds: number;
   /** Milliseconds between two checks; default 250. */
   every?: number;
-  /** Called once after giving up, for a hint on the cause. */
+  /** Called once after the timeout, for a hint on the cause. */
   hint?: () => Promise<string>;
 }
 
 /**
- * Calls `look` until it returns a value other than false or undefined. An error counts as "not yet". Throws after the time
- * limit, with what was awaited.
+ * Calls `look` until it returns a value other than false or undefined. An error counts as "not yet". Throws after the
+ * timeout, and names the awaited condition.
  */
 export async function waitFor<T>(
   what: string,

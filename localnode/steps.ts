@@ -1,19 +1,19 @@
-// Runs named steps in the order of their needs, in parallel where they may, and reports how each went.
+// Runs named steps in the order of their dependencies, in parallel where possible, and reports the result of each.
 
 export interface Step {
   name: string;
-  /** Names of steps that must be done before. */
+  /** Names of steps that must be done first. */
   needs?: readonly string[];
-  /** Steps of one lane never run at the same time; they go in the order of the list. */
+  /** Steps in the same lane never run in parallel; they run in list order. */
   lane?: string;
-  /** Does the work unless it is done already; the text it returns stands on the step's last line. */
+  /** Does the work unless it is already done. The returned text is shown on the step's last line. */
   run: (report: Report) => Promise<string | undefined>;
 }
 
-/** Takes a few words on what a step is doing at this moment, such as `312 of 1204 packages`. */
+/** Receives a short text about the step's current activity, such as `312 of 1204 packages`. */
 export type Report = (progress: string) => void;
 
-/** For work that nobody watches. */
+/** For work without progress output. */
 export const ignoreReport: Report = () => undefined;
 
 export interface Reporter {
@@ -36,7 +36,7 @@ export class StepError extends Error {
   }
 }
 
-/** Throws when a step needs one that does not exist, or when steps wait for each other in a circle. */
+/** Throws if a step needs one that does not exist, or if steps wait for each other in a cycle. */
 export function checkSteps(steps: readonly Step[]): void {
   const names = new Set(steps.map(({ name }) => name));
   if (names.size !== steps.length) throw new Error('two steps have the same name');

@@ -1,4 +1,4 @@
-// The configuration of a pipeline container, from its environment.
+// Reads the configuration of a pipeline container from its environment.
 import { join, posix } from 'node:path';
 import { z } from 'zod';
 import { readConfig } from '../../lib/config.ts';
@@ -29,9 +29,9 @@ export interface WorkspacePaths {
   readonly root: string;
   /** The author's files. */
   readonly source: string;
-  /** Notes from stage to stage, never inside the author's tree. */
+  /** Notes passed between stages, never inside the author's tree. */
   readonly notes: string;
-  /** State of the builder: a disk that takes overlay mounts, which a container's own root does not. */
+  /** State of the builder, on a disk that supports overlay mounts; a container's root file system does not. */
   readonly builder: string;
 }
 
@@ -42,18 +42,18 @@ export interface PipelineConfig {
   readonly gitToken?: string | undefined;
 }
 
-/** Where the termination message goes; /dev/termination-log but in tests. */
+/** Returns the path of the termination message: /dev/termination-log, except in tests. */
 export function getTerminationLog(variables: NodeJS.ProcessEnv = process.env): string {
   return variables['MOORAGE_TERMINATION_LOG'] ?? '/dev/termination-log';
 }
 
-/** Folders of the workspace below a root; both are others only in tests. */
+/** Returns the workspace folders under a root. Only tests use other roots. */
 export function toWorkspacePaths(root: string, builder: string): WorkspacePaths {
   const moved = (path: string): string => join(root, path.slice(workspace.root.length));
   return { root, source: moved(workspace.source), notes: moved(workspace.notes), builder };
 }
 
-/** Reads the configuration. @throws Error that names each variable that is wrong. */
+/** Reads the configuration. @throws Error that names each invalid variable */
 export function readPipelineConfig(variables: NodeJS.ProcessEnv = process.env): PipelineConfig {
   const read = readConfig(environment, variables);
   return {
@@ -64,7 +64,7 @@ export function readPipelineConfig(variables: NodeJS.ProcessEnv = process.env): 
   };
 }
 
-/** One spelling of a folder: "./web/" is "web". */
+/** Normalizes a folder path: "./web/" becomes "web". */
 function normalizePath(path: string): string {
   return posix.normalize(path).replace(/(?!^)\/$/, '');
 }

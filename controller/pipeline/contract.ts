@@ -1,4 +1,4 @@
-// Defines what the operator gives a pipeline pod, what each container leaves behind, and how a stage can fail.
+// Defines the input of a pipeline pod, the result of each container, and how a stage can fail.
 import { z } from 'zod';
 import { reportedSettings } from '../../crds/app-manifest.ts';
 import { serviceTypes } from '../../crds/backing-services.ts';
@@ -6,19 +6,21 @@ import type { Configured } from '../../crds/effective-settings.ts';
 import { build, finding, type Finding, plan, review } from '../../crds/hosted-app.ts';
 import { formatImageTag } from '../../crds/names.ts';
 
-/** Exit code of a container whose verdict is final; every other failure is tried again by the Job. */
+/** Exit code of a container whose verdict is final. The Job retries after any other failure. */
 export const rejectedExitCode = 42;
 
-/** Exit code of a container with a fault that the author could have staged: the operator decides about another try. */
+/** Exit code of a container with a fault that the author could have staged. The operator decides whether to retry. */
 export const doubtfulExitCode = 43;
 
-/** Rule of a finding that the operator of the installation has to allow; any other error of a review comes before it. */
+/**
+ * Rule of a finding that the operator of the installation can approve. Any other error of a review takes precedence.
+ */
 export const approvalRule = 'license/approval';
 
-/** Kubernetes keeps this much of a termination message, in bytes. */
+/** Maximum size of a termination message in Kubernetes, in bytes. */
 export const terminationMessageLimit = 4096;
 
-/** Where things stand inside the pod. */
+/** Paths inside the pod. */
 export const workspace = {
   root: '/workspace',
   source: '/workspace/source',
@@ -42,13 +44,13 @@ const licenses = z.strictObject({
     .describe('For a licence that limits commercial or hosted use, or gives no rights.'),
   missing: verdict.default('reject').describe('Where no licence is found.'),
 });
-/** What the installation decides about licences. */
+/** The installation's licence policy. */
 export type LicensePolicy = z.infer<typeof licenses>;
 export type PolicyVerdict = z.infer<typeof verdict>;
 
 const gitHosts = z.strictObject({ allowed: z.array(z.string()), insecure: z.array(z.string()) });
 
-/** Input, JSON in the variable MOORAGE_PIPELINE of every container. */
+/** Input of every container, as JSON in the variable MOORAGE_PIPELINE. */
 export const pipelineInput = z.strictObject({
   app: z.string(),
   repo: z.string(),
@@ -113,7 +115,7 @@ export const pipelineInput = z.strictObject({
 });
 export type PipelineInput = z.infer<typeof pipelineInput>;
 
-/** The settings of the HostedApp that the input has, so that those of a file are laid under them. */
+/** Extracts the HostedApp's settings from the input; settings from files only fill the gaps. */
 export function toConfigured({ repo, path, build: own, port, pinned }: PipelineInput): Configured {
   return { spec: { source: { repo, path }, build: own, run: { port } }, pinned };
 }
@@ -142,7 +144,7 @@ export const buildResult = z.object({
   findings: z.array(finding).default([]).describe("Warnings of BuildKit's own checks."),
 });
 
-/** Left by a container that exits with {@link rejectedExitCode}. The first error of `findings` is the reason. */
+/** Written by a container that exits with {@link rejectedExitCode}. The first error in `findings` is the reason. */
 export const rejection = z.object({
   rejected: z.literal(true),
   findings: z.array(finding).min(1),
@@ -154,8 +156,8 @@ export type ReviewResult = z.infer<typeof reviewResult>;
 export type BuildResult = z.infer<typeof buildResult>;
 
 /**
- * Why a commit is refused whose objects git could not take in within its memory; seen by git's end, or by that of its
- * whole container.
+ * Rejects a commit whose objects git could not process within its memory limit. Detected when git, or its whole
+ * container, is killed.
  */
 export const tooLargeSource = {
   rule: 'source/too-large',
@@ -163,16 +165,14 @@ export const tooLargeSource = {
   fix: 'Make the repository smaller: keep models, datasets, media and generated files out of it (download them when the app starts, or store them on a volume), and spread many files over more folders.',
 };
 
-/**
- * Left by a container that could not come to a verdict: a fault of the platform or the network; the Job tries again.
- */
+/** Written by a container that could not reach a verdict because of a platform or network fault. The Job retries. */
 export const fault = z.object({
   fault: z.string(),
   doubtful: z.literal(true).optional().describe('The author could have staged it.'),
 });
 export type PipelineFault = z.infer<typeof fault>;
 
-/** The repository cannot be hosted as it is. Final for this commit. `log` is the end of what a tool said. */
+/** The repository cannot be hosted as is. Final for this commit. `log` is the end of a tool's output. */
 export class Rejected extends Error {
   override readonly name = 'Rejected';
   readonly findings: readonly [Finding, ...Finding[]];
@@ -184,15 +184,15 @@ export class Rejected extends Error {
   }
 }
 
-/** Something of the platform or the network failed; the same input may succeed later. */
+/** A platform or network fault. The same input may succeed later. */
 export class Fault extends Error {
   override readonly name = 'Fault';
 }
 
-/** A fault that what the author wrote, or a server of his, could have staged: believed once a commit. */
+/** A fault that the author's files or server could have staged. Trusted once per commit. */
 export class DoubtfulFault extends Fault {}
 
-/** The stage before this one did not pass, and says why itself. */
+/** The previous stage did not pass, and reports the reason itself. */
 export class NotReached extends Error {
   override readonly name = 'NotReached';
 }

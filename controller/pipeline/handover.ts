@@ -1,4 +1,4 @@
-// Passes work from stage to stage: notes as JSON files, and a gate that the next stage waits for in its own container.
+// Passes work from stage to stage: notes as JSON files, and a gate on which the next stage waits in its own container.
 import { once } from 'node:events';
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
@@ -12,15 +12,15 @@ import { Fault } from './contract.ts';
 const longestStart = 120_000;
 const pollMs = 20;
 
-/** A stage that another one waits for. */
+/** A stage that another stage waits for. */
 type Gate = 'clone' | 'review';
 
 const toSocketPath = (paths: WorkspacePaths, stage: Gate): string => join(paths.notes, `${stage}.sock`);
 const toPassedPath = (paths: WorkspacePaths, stage: Gate): string => join(paths.notes, `${stage}.passed`);
 
 /**
- * Runs a stage while its process holds a socket. However the process ends, the socket ends with it, so the next stage never
- * waits for a dead one. Only a stage that returns is noted as passed.
+ * Runs a stage while its process holds a socket. However the process ends, the socket closes with it, so the next stage
+ * never waits for a dead one. The stage is recorded as passed only if it returns.
  */
 export async function runWithGate<Result>(
   paths: WorkspacePaths,
@@ -39,14 +39,14 @@ export async function runWithGate<Result>(
   }
 }
 
-/** Waits for the end of a stage. True when it passed. @throws Fault when it does not begin */
+/** Waits until a stage ends. Returns true if it passed. @throws Fault if it does not start */
 export async function hasPassed(paths: WorkspacePaths, stage: Gate, signal?: AbortSignal): Promise<boolean> {
   const deadline = Date.now() + longestStart;
   for (;;) {
     signal?.throwIfAborted();
     if (await isExistingPath(toPassedPath(paths, stage))) return true;
     const found = await waitUntilReleased(toSocketPath(paths, stage), signal);
-    // It may have passed between the two looks.
+    // The stage may have passed between the two checks.
     if (found === 'released') return isExistingPath(toPassedPath(paths, stage));
     if (Date.now() > deadline) throw new Fault(`the ${stage} did not begin within ${longestStart / 1000} s`);
     await delay(pollMs, undefined, signal === undefined ? {} : { signal });
@@ -66,7 +66,8 @@ async function holdSocket(path: string): Promise<() => Promise<void>> {
     socket.on('error', () => undefined);
     held.add(socket);
   });
-  // Takes its name once it listens: a socket that has its name and does not answer is one whose holder is gone.
+  // Rename the socket only once it listens. So a socket with the final name that refuses connections belongs to a
+  // process that has ended.
   const draft = `${path}.draft`;
   await rm(draft, { force: true });
   server.listen({ path: draft, readableAll: true, writableAll: true });
@@ -81,8 +82,8 @@ async function holdSocket(path: string): Promise<() => Promise<void>> {
 }
 
 /**
- * Waits as long as somebody holds the socket. `absent`: nobody has yet. A socket that refuses was left by a holder who
- * is gone.
+ * Waits while a process holds the socket. `absent`: no process holds it yet. If the socket refuses the connection, its
+ * process has ended.
  */
 async function waitUntilReleased(path: string, signal?: AbortSignal): Promise<'absent' | 'released'> {
   const socket = connect(path);
@@ -112,7 +113,7 @@ const submodule = z.object({
   problem: z.string().optional().describe('Why it was not fetched; absent: its files are in the tree.'),
   passing: z.boolean().optional().describe('Another try may fetch it.'),
 });
-/** A place at which a commit points into another repository. */
+/** A path at which a commit refers to another repository. */
 export type Submodule = z.infer<typeof submodule>;
 
 const cloneNotes = z.object({
@@ -142,7 +143,7 @@ export async function writeNotes<K extends NoteKind>(
   await writeFile(join(folder, noteFiles[kind]), `${JSON.stringify(value, null, 2)}\n`);
 }
 
-/** @throws Error when the earlier stage left none. */
+/** @throws Error if the earlier stage left no notes */
 export async function readNotes<K extends NoteKind>(
   folder: string,
   kind: K,

@@ -1,4 +1,5 @@
-// Entry of every pipeline container: runs one stage, leaves its termination message, exits by the contract.
+// Entry point of every pipeline container: runs one stage, writes its termination message, and exits with the
+// contract's code.
 import { writeFile } from 'node:fs/promises';
 import { containers, type PipelineContainer } from '../../crds/names.ts';
 import {
@@ -25,14 +26,14 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
     stop.abort(new Fault(`stopped by ${signal}`));
   });
 
-/** The log is public, and the author's code runs in the same pod. */
+/** Masks secrets in output: the log is public, and the author's code runs in the same pod. */
 let mask: SecretMask = (text) => text;
 
 const printLine = (text: string): void => {
   process.stdout.write(`${mask(text)}\n`);
 };
 
-/** Prints whole lines, so that no secret passes in two pieces. */
+/** Prints only whole lines, so that no secret is split across two writes. */
 const lines = new MaskedLines(
   (text) => mask(text),
   (text) => {
@@ -42,7 +43,7 @@ const lines = new MaskedLines(
 
 type RunStage = (config: PipelineConfig) => Promise<StageMessage>;
 
-/** Loads what one stage needs, and no more: the three containers start at once, and share what processors there are. */
+/** Loads only the code of one stage: the three containers start at the same time and share the processors. */
 async function loadStage(stage: PipelineContainer): Promise<RunStage> {
   switch (stage) {
     case 'clone': {
@@ -74,7 +75,7 @@ async function loadStage(stage: PipelineContainer): Promise<RunStage> {
   }
 }
 
-/** What a thrown thing means: the message to leave and the code to exit with. */
+/** Maps an error to a termination message and an exit code. */
 function toOutcome(error: unknown): { message: StageMessage; code: number } {
   if (error instanceof Rejected) {
     for (const each of error.findings) printLine(formatFinding(each));
@@ -120,10 +121,10 @@ async function runStage(stage: PipelineContainer): Promise<{ message: StageMessa
     mask = createPipelineMask(config);
     return { message: await run(config), code: 0 };
   } catch (error) {
-    // Whether the pipeline is refused or tried again is for the stage to say that did not pass.
+    // The stage that did not pass decides whether the pipeline is rejected or retried.
     return error instanceof NotReached ? { message: { fault: error.message }, code: 0 } : toOutcome(error);
   }
 }
 
-// Connections kept alive for a next request must not keep the container.
+// Exit explicitly: idle keep-alive connections would keep the container running.
 process.exit(await main());

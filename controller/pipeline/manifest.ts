@@ -1,7 +1,7 @@
-// Reads manifests (JSON, TOML) of unknown origin: anything malformed is simply not there.
+// Reads manifests (JSON, TOML) from untrusted repositories. Malformed content is treated as missing.
 import { parse } from 'smol-toml';
 
-/** Parsed JSON, comments not allowed; undefined when absent or malformed. */
+/** Parses JSON without comments; undefined if absent or malformed. */
 export function parseJson(text: string | undefined): unknown {
   if (text === undefined) return undefined;
   try {
@@ -11,7 +11,7 @@ export function parseJson(text: string | undefined): unknown {
   }
 }
 
-/** Parsed TOML; undefined when absent or malformed. */
+/** Parses TOML; undefined if absent or malformed. */
 export function parseToml(text: string | undefined): unknown {
   if (text === undefined) return undefined;
   try {
@@ -21,7 +21,7 @@ export function parseToml(text: string | undefined): unknown {
   }
 }
 
-/** A nested own field; undefined when any step of the way is missing. */
+/** Reads a nested own field; undefined if any part of the path is missing. */
 export function readField(value: unknown, ...names: readonly string[]): unknown {
   let current = value;
   for (const name of names) {
@@ -31,19 +31,19 @@ export function readField(value: unknown, ...names: readonly string[]): unknown 
   return current;
 }
 
-/** A nested field that is text. */
+/** Reads a nested text field. */
 export function readText(value: unknown, ...names: readonly string[]): string | undefined {
   const found = readField(value, ...names);
   return typeof found === 'string' ? found : undefined;
 }
 
-/** Names of the fields of a nested object. */
+/** Lists the field names of a nested object. */
 export function readKeys(value: unknown, ...names: readonly string[]): string[] {
   const found = readField(value, ...names);
   return typeof found === 'object' && found !== null && !Array.isArray(found) ? Object.keys(found) : [];
 }
 
-/** Texts in a nested list. */
+/** Lists the texts in a nested list. */
 export function readTexts(value: unknown, ...names: readonly string[]): string[] {
   const found = readField(value, ...names);
   return Array.isArray(found) ? found.filter((each): each is string => typeof each === 'string') : [];

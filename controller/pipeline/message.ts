@@ -1,4 +1,4 @@
-// Formats what a container reports: log lines, and a termination message that fits in what Kubernetes keeps, without secrets.
+// Formats a container's output: log lines, and a termination message without secrets that fits Kubernetes' size limit.
 import { z } from 'zod';
 import { finding, type Finding } from '../../crds/hosted-app.ts';
 import { createSecretMask, isSecretName, type SecretMask } from '../../lib/secret-mask.ts';
@@ -13,9 +13,8 @@ const logBytes = 2_500;
 const textBudgets = [2_000, 600, 300, 160, 80, 40] as const;
 
 /**
- * JSON of at most 4096 bytes. What does not fit is shortened in this order: the log's beginning, warnings from the last
- * on,
- * errors from the last on (a last finding says how many are missing), then the texts of what is left.
+ * Formats JSON of at most 4096 bytes. If it does not fit, it is shortened in this order: the start of the log, the last
+ * warnings, the last errors (a final finding counts the omitted ones), then the texts of the rest.
  */
 export function formatTermination(message: StageMessage): string {
   const tidied = tidy(message);
@@ -76,7 +75,7 @@ function takeFirst(findings: readonly Finding[], count: number): Finding[] {
   return [...findings.slice(0, count), more];
 }
 
-/** A finding within the bounds of the contract and with texts of at most `budget` bytes. */
+/** Shortens a finding to the contract's limits, with texts of at most `budget` bytes. */
 function shorten(each: Finding, budget: number): Finding {
   const short: Finding = {
     rule: keepHead(toOneLine(each.rule), 60),
@@ -89,7 +88,7 @@ function shorten(each: Finding, budget: number): Finding {
   return finding.parse(short);
 }
 
-/** Masks the tokens for registry and git server, and what was given to the build under the name of a secret. */
+/** Masks the tokens for registry and git server, and build arguments whose names look like secrets. */
 export function createPipelineMask({
   input,
   pushToken,
@@ -99,7 +98,7 @@ export function createPipelineMask({
   return createSecretMask({ values: [pushToken, gitToken, ...given.map(({ value }) => value)] });
 }
 
-/** The texts of a message; identifiers, digests and addresses stay as they are. */
+/** Masks the texts of a message. Identifiers, digests and addresses stay unchanged. */
 export function maskMessage(message: StageMessage, mask: SecretMask): StageMessage {
   const copy = { ...message };
   if ('fault' in copy) copy.fault = mask(copy.fault);

@@ -1,28 +1,28 @@
-// Runs a program with bounded memory for what it prints, and ends it when its signal aborts.
+// Runs a program with bounded memory for its output, and kills it when its signal aborts.
 import { spawn } from 'node:child_process';
 import { OutputTail } from '../../lib/child-process.ts';
 
 export interface RunOptions {
-  /** The whole environment: nothing is inherited. */
+  /** The complete environment: nothing is inherited. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string;
   readonly signal?: AbortSignal;
-  /** Sees every piece of stdout; an error that it throws ends the program and is thrown by {@link run}. */
+  /** Receives every chunk of stdout. If it throws, the program is killed and {@link run} throws the error. */
   readonly onStdout?: (chunk: Buffer) => void;
   readonly onStderr?: (chunk: Buffer) => void;
-  /** Maximum number of bytes kept of stdout and stderr each, from the end. Default 1 MiB. */
+  /** Maximum number of bytes to keep from the end of stdout and stderr each. Default 1 MiB. */
   readonly keepBytes?: number;
 }
 
 export interface RunResult {
-  /** Exit code; null when a signal ended the program. */
+  /** Exit code; null if a signal ended the program. */
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs a program to its end. @throws when it cannot be started, when `onStdout` throws, or when `signal` aborts. */
+/** Runs a program to its end. @throws if it cannot be started, if `onStdout` throws, or if `signal` aborts */
 export function run(command: string, args: readonly string[], options: RunOptions): Promise<RunResult> {
   options.signal?.throwIfAborted();
   const keep = options.keepBytes ?? 1024 * 1024;
@@ -66,7 +66,7 @@ export function run(command: string, args: readonly string[], options: RunOption
   });
 }
 
-/** Ends a program and all that it started (it leads a process group of its own). */
+/** Kills a program and everything that it started (it leads its own process group). */
 function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {

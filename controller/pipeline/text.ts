@@ -1,4 +1,4 @@
-// Makes text of unknown origin safe to show, and shortens it by bytes without breaking a character.
+// Makes untrusted text safe to display, and shortens it by bytes without splitting a character.
 
 // oxlint-disable-next-line no-control-regex
 const escapeSequences = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
@@ -6,19 +6,19 @@ const escapeSequences = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0
 const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
 /**
- * Text without terminal escapes, control characters (but newline and tab) and direction overrides; lone surrogates
- * replaced.
+ * Removes terminal escapes, control characters (except newline and tab) and direction overrides; replaces lone
+ * surrogates.
  */
 export function clean(text: string): string {
   return text.replace(/\r\n?/g, '\n').replace(escapeSequences, '').replace(controlCharacters, '').toWellFormed();
 }
 
-/** Text on one line, for messages. */
+/** Puts text on one line, for messages. */
 export function toOneLine(text: string): string {
   return clean(text).replace(/\s+/g, ' ').trim();
 }
 
-/** The first `bytes` bytes (UTF-8) of a text, ending in "…" when something was cut. */
+/** Returns the first `bytes` bytes (UTF-8) of a text, ending in "…" if it was cut. */
 export function keepHead(text: string, bytes: number): string {
   const buffer = Buffer.from(text);
   if (buffer.length <= bytes) return text;
@@ -27,8 +27,7 @@ export function keepHead(text: string, bytes: number): string {
 }
 
 /**
- * The last `bytes` bytes (UTF-8) of a text, starting with "…" when something was cut, at a line start where one is
- * near.
+ * Returns the last `bytes` bytes (UTF-8) of a text, starting with "…" if it was cut, at a line start if one is near.
  */
 export function keepTail(text: string, bytes: number): string {
   const buffer = Buffer.from(text);
@@ -39,7 +38,7 @@ export function keepTail(text: string, bytes: number): string {
   return `…${newline >= 0 && newline < 200 && newline < rest.length - 1 ? rest.slice(newline + 1) : rest}`;
 }
 
-/** Index of a character start at or before (`step` -1) or after (1) an offset. */
+/** Finds the start of a character at or before (`step` -1) or after (1) an offset. */
 function findBoundary(buffer: Buffer, offset: number, step: -1 | 1 = -1): number {
   let index = offset;
   while (index > 0 && index < buffer.length && ((buffer[index] ?? 0) & 0xc0) === 0x80) index += step;
@@ -50,7 +49,7 @@ function decode(buffer: Buffer): string {
   return buffer.toString('utf8');
 }
 
-/** Bytes for people: 1.5 MiB. */
+/** Formats bytes for people: 1.5 MiB. */
 export function formatBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let value = bytes;

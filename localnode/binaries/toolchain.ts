@@ -6,10 +6,10 @@ import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
 import { ignoreReport, type Report } from '../steps.ts';
 
-/** The newest Go release that a module here requires; any later one works too. */
+/** The newest Go release that a module here requires; later ones work too. */
 const minimum: readonly [number, number] = [1, 26];
 
-/** The toolchain that Go itself would switch to, as a zip of the module proxy, by machine architecture. */
+/** The toolchain that Go itself would switch to, as a zip from the module proxy, by machine architecture. */
 const pinned = {
   version: 'go1.26.8',
   sha256: {
@@ -18,7 +18,7 @@ const pinned = {
   } as Partial<Record<NodeJS.Architecture, string>>,
 };
 
-/** True when the output of `go version` names a release of at least `minimum`. */
+/** Returns true if the output of `go version` names at least `minimum`. */
 export function isNewEnough(versionLine: string): boolean {
   const found = /\bgo(\d+)\.(\d+)/.exec(versionLine);
   if (found === null) return false;
@@ -77,7 +77,7 @@ async function findOnPath(): Promise<string | undefined> {
   return undefined;
 }
 
-/** The path of a usable `go` command. */
+/** Returns the path of a usable `go` command. */
 export async function findGo(report: Report = ignoreReport): Promise<string> {
   return (await findOnPath()) ?? (await fetchPinned(report));
 }

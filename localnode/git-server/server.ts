@@ -1,5 +1,5 @@
-// Smart HTTP for git at two ports. At that of the gateway anyone reads and the holder of the password pushes; a first
-// push makes the repository. At that of builds nothing is pushed, and a repository is read with a token for it.
+// Serves git over smart HTTP on two ports. On the gateway's port, anyone can read and the password holder can push; the
+// first push creates the repository. The build port is read-only, and each repository requires a token.
 import { execFile, spawn } from 'node:child_process';
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { access, mkdir, readFile, rename, rm } from 'node:fs/promises';
@@ -18,9 +18,9 @@ const maximumPushBytes = 512 * 1024 * 1024;
 const maximumFetchRequestBytes = 16 * 1024 * 1024;
 const requestMs = 10 * 60_000;
 const atOnce = 16;
-/** Requests that wait for a slot. git does not retry after a 503, so a rush of builds must not get one. */
+/** Requests that can wait for a slot. git does not retry after a 503, so a burst of builds must not get one. */
 const maximumWaiting = 512;
-/** Maximum size of a response that is kept while its request is still arriving. */
+/** Maximum size of a response that is buffered while its request is still arriving. */
 const earlyBytes = 1024 * 1024;
 
 let running = 0;
@@ -37,7 +37,7 @@ interface Target {
 const pathPattern =
   /^\/([A-Za-z0-9][A-Za-z0-9_-]{0,62})\/([A-Za-z0-9][A-Za-z0-9._-]{0,98}?)(?:\.git)?\/(info\/refs|git-upload-pack|git-receive-pack)$/;
 
-/** The service that a request is for, and undefined when method and action do not go together. */
+/** Returns the requested service; undefined if method and action do not match. */
 function findService(method: string, action: string, query: string): string | undefined {
   if (action === 'info/refs')
     return method === 'GET' ? (new URLSearchParams(query).get('service') ?? undefined) : undefined;
@@ -46,7 +46,7 @@ function findService(method: string, action: string, query: string): string | un
 
 const services: readonly (string | undefined)[] = ['git-upload-pack', 'git-receive-pack'];
 
-/** `/<owner>/<name>.git/<action>` with names that are plain, or undefined. */
+/** Parses `/<owner>/<name>.git/<action>` with plain names; undefined for other paths. */
 function parseTarget(method: string, url: string): Target | undefined {
   const query = url.split('?')[1] ?? '';
   const [, owner = '', name = '..', action = ''] = pathPattern.exec(url.split('?')[0] ?? '') ?? [];
@@ -57,7 +57,7 @@ function parseTarget(method: string, url: string): Target | undefined {
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** The password of HTTP Basic, with any user name; empty without one. */
+/** Reads the password of HTTP Basic with any user name; empty if there is none. */
 function readPassword(request: IncomingMessage): string {
   const [scheme, credentials = ''] = (request.headers.authorization ?? '').split(' ', 2);
   if (scheme?.toLowerCase() !== 'basic') return '';
@@ -71,7 +71,7 @@ async function canPush(request: IncomingMessage): Promise<boolean> {
   return expected !== '' && timingSafeEqual(digest(readPassword(request)), digest(expected));
 }
 
-/** Whether a build or the operator may have this repository. */
+/** Returns whether a build or the operator may read this repository. */
 async function canFetch(request: IncomingMessage, { owner, name }: Target): Promise<boolean> {
   const secret = (await readFile(readSecretFile, 'utf8')).trim();
   return secret.length >= 32 && canRead(readPassword(request), `${owner}/${name}`, secret, new Date());
@@ -109,7 +109,7 @@ function buildGitEnvironment(request: IncomingMessage, target: Target, length: s
     HOME: process.env['HOME'] ?? '/tmp',
     GIT_PROJECT_ROOT: repositories,
     GIT_HTTP_EXPORT_ALL: '1',
-    // The volume may belong to another id than this process.
+    // The volume may have a different owner than this process.
     GIT_CONFIG_COUNT: '1',
     GIT_CONFIG_KEY_0: 'safe.directory',
     GIT_CONFIG_VALUE_0: '*',
@@ -126,7 +126,7 @@ function buildGitEnvironment(request: IncomingMessage, target: Target, length: s
   };
 }
 
-/** Reads the header block that a CGI program writes before its body. */
+/** Parses the header block that a CGI program writes before its body. */
 function parseHead(text: string): { status: number; headers: Record<string, string> } {
   const headers: Record<string, string> = {};
   let status = 200;
@@ -141,7 +141,7 @@ function parseHead(text: string): { status: number; headers: Record<string, stri
   return { status, headers };
 }
 
-/** Hands the request to `git http-backend` and its answer back. */
+/** Passes the request to `git http-backend` and returns its response. */
 function serve(request: IncomingMessage, response: ServerResponse, target: Target): Promise<void> {
   return new Promise((done) => {
     const limit = target.push ? maximumPushBytes : maximumFetchRequestBytes;
@@ -154,9 +154,8 @@ function serve(request: IncomingMessage, response: ServerResponse, target: Targe
     let head = Buffer.alloc(0);
     let started = false;
     /**
-     * Begins the answer, once all of the request is here. Go's HTTP/1 servers, and so gateways written in Go, throw
-     * away
-     * 256 KiB of a body that is still coming when its answer begins: git would find the pack damaged.
+     * Starts the response once the whole request has arrived. Go's HTTP/1 servers, and therefore gateways written in
+     * Go, discard 256 KiB of a body that is still arriving when its response starts: git would find the pack damaged.
      */
     const begin = (): void => {
       const headEnd = head.indexOf('\r\n\r\n');
@@ -198,7 +197,7 @@ function serve(request: IncomingMessage, response: ServerResponse, target: Targe
     };
     backend.on('close', () => {
       clearTimeout(timer);
-      // git may respond before it has read everything; the rest is read and discarded.
+      // git may respond before it has read everything. Read and discard the rest.
       request.unpipe(backend.stdin);
       if (request.complete || received > limit) end();
       else request.resume().on('end', end);
@@ -208,8 +207,8 @@ function serve(request: IncomingMessage, response: ServerResponse, target: Targe
 }
 
 /**
- * Waits for a slot, first come first served. False when too many wait already or the caller has disconnected; there is
- * no slot to release then.
+ * Waits for a slot, first come first served. Returns false if too many requests are waiting or the caller has
+ * disconnected; then there is no slot to release.
  */
 function awaitSlot(response: ServerResponse): Promise<boolean> {
   return new Promise((done) => {
@@ -245,7 +244,7 @@ function releaseSlot(): void {
   waiting.shift()?.();
 }
 
-/** Refuses what the port is not for. Returns whether the request may be served. */
+/** Rejects requests that this port does not serve. Returns whether to serve the request. */
 async function admit(
   request: IncomingMessage,
   response: ServerResponse,

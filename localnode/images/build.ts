@@ -1,5 +1,4 @@
-// Builds images with BuildKit on the node itself, keeps them in the cache as OCI archives, and pushes them to the
-// registry.
+// Builds images with BuildKit on the node itself, caches them as OCI archives, and pushes them to the registry.
 import { cp, mkdir, mkdtemp, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -69,7 +68,7 @@ http = true
   });
 }
 
-/** BuildKit uses memory and is needed only while images are built. */
+/** Stops BuildKit, which uses memory and is needed only while images are built. */
 export async function stopBuildkit(): Promise<void> {
   started = undefined;
   await stopProcess(processFolders, 'buildkitd');
@@ -129,7 +128,7 @@ function buildOptions({ arguments: values = {}, target }: Build): string[] {
 
 const getCompression = ({ compression = 'gzip' }: Build): string => compression;
 
-/** Names the instruction that BuildKit is at: `#8 [build 3/7] RUN npm ci` in its plain output. */
+/** Reports the instruction that BuildKit is running: `#8 [build 3/7] RUN npm ci` in its plain output. */
 export function buildProgress(report: Report): (line: string) => void {
   return (line) => {
     const instruction = /^#\d+ (\[[^\]]*\d\/\d+\] .+)$/.exec(line)?.[1];
@@ -149,7 +148,7 @@ async function readDigest(archive: string): Promise<string> {
 }
 
 /**
- * Makes sure that the registry has the archive's image under all these tags. Returns its digest and how many tags were
+ * Ensures that the registry has the archive's image under all these tags. Returns its digest and the number of tags
  * pushed.
  */
 export async function pushArchive(
@@ -178,7 +177,7 @@ export async function pushArchive(
   return { digest, pushed };
 }
 
-/** The content key of an image of the catalog, which changes with those of its base images. */
+/** Computes the content key of a catalog image. It changes with the keys of the image's bases. */
 export async function computeImageKey(image: ImageRecipe): Promise<string> {
   const parts = await Promise.all(image.parts.map((part) => readFile(join(getBinariesFolder(part), '.key'))));
   const bases = await Promise.all(image.bases.map((name) => computeImageKey(getImage(name))));
@@ -193,21 +192,21 @@ export async function computeImageKey(image: ImageRecipe): Promise<string> {
   ]);
 }
 
-/** The image of that name. */
+/** Returns the image with that name. */
 export function getImage(name: string): ImageRecipe {
   const image = images.find((candidate) => candidate.name === name);
   if (image === undefined) throw new Error(`there is no image ${name} in the catalog`);
   return image;
 }
 
-/** True when building the image would take what is in the cache. */
+/** Returns true if the cache already has everything that building the image would produce. */
 export async function isImageBuilt(name: string): Promise<boolean> {
-  // Keys are made of parts that an empty cache does not have.
+  // Keys depend on parts that an empty cache does not have.
   const key = await computeImageKey(getImage(name)).catch(() => undefined);
   return key !== undefined && (await canRun('test', ['-e', getArchivePath({ name, key })]));
 }
 
-/** Builds and pushes an image of the catalog where needed. Returns what was done. */
+/** Builds and pushes a catalog image if needed. Returns what was done. */
 export async function ensureImage(image: ImageRecipe, report: Report = ignoreReport): Promise<string> {
   const build: Build = {
     name: image.name,
@@ -223,25 +222,25 @@ export async function ensureImage(image: ImageRecipe, report: Report = ignoreRep
   return `${image.repository.replace(/^library\//, '')}:${image.tags[0] ?? ''} ${cached ? 'cached' : 'built'}${pushed === 0 ? '' : ', pushed'}`;
 }
 
-/** Tags that it stands in for, of which the registry has nothing yet. */
+/** Lists the tags for which it is a substitute and that the registry does not have yet. */
 async function listAbsentTags({ repository, standInFor = [] }: ImageRecipe): Promise<string[]> {
   const there = await Promise.all(standInFor.map((tag) => findDigest(repository, tag)));
   return standInFor.filter((_, index) => there[index] === undefined);
 }
 
-/** The text of a build's log, for error messages. */
+/** Returns the text of a build's log, for error messages. */
 export async function buildLog(name: string): Promise<string> {
   return (await readText(join(paths.logs, `image-${name}.log`))) ?? '';
 }
 
-/** Size of its archive, compressed as in the registry. */
+/** Returns the size of its archive, compressed as in the registry. */
 export async function measureImageBytes(name: string): Promise<number> {
   return (await stat(getArchivePath({ name, key: await computeImageKey(getImage(name)) }))).size;
 }
 
 /**
- * The same with its tag, like postgres:17-trixie@sha256:…. The digest decides what is pulled; the tag says the version, by
- * which the operator chooses among images of services.
+ * Returns the reference with its tag, like postgres:17-trixie@sha256:…. The digest decides what is pulled; the tag
+ * shows the version, with which the operator chooses among service images.
  */
 export async function resolveTaggedReference(name: string): Promise<string> {
   const { repository, tags } = getImage(name);
@@ -249,7 +248,7 @@ export async function resolveTaggedReference(name: string): Promise<string> {
   return `${repository.replace(/^library\//, '')}:${tags[0] ?? 'latest'}@${digest}`;
 }
 
-/** The image of the catalog by digest, for a manifest: it changes when the content does. */
+/** Returns the catalog image by digest, for a manifest: the reference changes with the content. */
 export async function resolveImageReference(name: string): Promise<string> {
   const image = getImage(name);
   const archive = getArchivePath({ name, key: await computeImageKey(image) });

@@ -1,5 +1,5 @@
-// Lists the images that the node builds for itself, for backing services and for the services behind tools, under their
-// names on Docker Hub.
+// Lists the images that the node builds itself, for backing services and for the services behind tools, under their
+// Docker Hub names.
 import { copyFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { getBinaryPath } from '../binaries/build.ts';
@@ -14,29 +14,29 @@ import type { Report } from '../steps.ts';
 export interface ImageRecipe {
   name: string;
   /**
-   * Built only where it is asked for: by `up --base-images` (`demand`), or as a service behind tools by `up --tools`
-   * (`tools`). No part of the cluster starts from it.
+   * Built only on request: by `up --base-images` (`demand`), or as a service behind tools by `up --tools` (`tools`). No
+   * part of the cluster needs it to start.
    */
   on?: 'demand' | 'tools';
-  /** Registry whose name it has; Docker Hub where there is none. */
+  /** Registry in its name; Docker Hub if absent. */
   host?: string;
-  /** Repository and tags; Docker Hub's official images live under library/. */
+  /** Repository and tags; Docker Hub's official images are under library/. */
   repository: string;
   tags: readonly string[];
-  /** Tags that it has only as long as no other image is under them. */
+  /** Tags that it has only as long as no other image uses them. */
   standInFor?: readonly string[];
   /** Folder here with the Dockerfile. */
   folder: string;
   arguments?: Record<string, string>;
-  /** Of the layers; gzip where there is none. zstd takes a fraction of the time, and a little less space. */
+  /** Compression of the layers; gzip if absent. zstd takes a fraction of the time, and slightly less space. */
   compression?: 'zstd';
   /** Base images. */
   bases: readonly string[];
   /** Parts whose binaries it contains. */
   parts: readonly Part[];
-  /** What else its content depends on. */
+  /** Other inputs that its content depends on. */
   key?: () => Promise<string>;
-  /** Adds what the Dockerfile copies to the build context. */
+  /** Adds the files that the Dockerfile copies to the build context. */
   fill: (context: string, report?: Report) => Promise<void>;
 }
 
@@ -58,7 +58,7 @@ function createInfrastructureImage(part: Part, repository: string, tag: string):
   };
 }
 
-/** What the git server is made of, at the same paths in its image. */
+/** The git server's files, at the same paths in its image. */
 export const gitServerFiles = ['localnode/git-server/server.ts', 'lib/git/read-token.ts'];
 
 function createBaseImage(base: string, name: string, ...tags: string[]): ImageRecipe {
@@ -73,7 +73,7 @@ function createBaseImage(base: string, name: string, ...tags: string[]): ImageRe
   };
 }
 
-/** Those that every `up` builds: small, and asked for by most apps that ask for any. */
+/** Built by every `up`: small, and used by most apps that need any. */
 export const serviceImages: readonly ImageRecipe[] = [
   createBaseImage('debian-trixie', 'postgres', '17-trixie', '17'),
   createBaseImage('debian-trixie', 'redis', '8-trixie', '8'),
@@ -81,10 +81,10 @@ export const serviceImages: readonly ImageRecipe[] = [
 
 const chromaVersion = '1.0.20';
 
-/** Each comes after its base images, which are on demand as well. */
+/** Each comes after its base images, which are built on request too. */
 export const servicesOnDemand: readonly ImageRecipe[] = [
   createBaseImage('ubuntu-resolute', 'mysql', '8.4'),
-  // The last one that a distribution packages.
+  // The last version that a distribution packages.
   createBaseImage('ubuntu-focal', 'mongo', '3.6'),
   {
     ...createBaseImage('python-3.13', 'chroma', chromaVersion),
@@ -96,7 +96,7 @@ export const servicesOnDemand: readonly ImageRecipe[] = [
 const addNothing = (): Promise<void> => Promise.resolve();
 const translator = join(import.meta.dirname, 'pdf-translator');
 
-/** Each is called like its folder; the tag says the version of the program. */
+/** Each is named like its folder; the tag is the program's version. */
 function createToolImage(
   name: string,
   tag: string,

@@ -16,7 +16,7 @@ async function listLocalAuthorities(): Promise<string[]> {
   return names.filter((name) => name.endsWith('.crt'));
 }
 
-/** The content key of a root file system: the release, the recipe, and the authorities in it. */
+/** Computes the content key of a root file system from the release, the recipe, and its certificate authorities. */
 export async function computeRootfsKey(suite: string): Promise<string> {
   const names = await listLocalAuthorities();
   const certificates = await Promise.all(names.map((name) => readFile(join(authorities, name))));
@@ -65,7 +65,7 @@ async function bakeAuthorities(root: string): Promise<void> {
   await readFile(join(root, bundle));
 }
 
-/** The tar file of the root file system, built unless it is in the cache. */
+/** Returns the root file system's tar file, building it if it is not in the cache. */
 export async function ensureRootfs(suite: string, report: Report = ignoreReport): Promise<string> {
   const folder = join(paths.cache, 'rootfs');
   const archive = join(folder, `${suite}-${await computeRootfsKey(suite)}.tar`);
@@ -111,11 +111,11 @@ export async function ensureRootfs(suite: string, report: Report = ignoreReport)
 
 export interface Archive {
   readonly mirror: string;
-  /** Script of debootstrap, which does not know the names of the newest releases. */
+  /** debootstrap's script; it does not know the names of the newest releases. */
   readonly script: string;
-  /** Changes whenever what is done for it changes. */
+  /** Changes whenever the recipe's steps change. */
   readonly recipe: string;
-  /** File of apt's sources in the root file system. */
+  /** apt's sources file in the root file system. */
   readonly sources: { readonly name: string; readonly text: string };
   buildOptions(): Promise<readonly string[]>;
 }
@@ -123,13 +123,13 @@ export interface Archive {
 const scripts = '/usr/share/debootstrap/scripts';
 const ubuntuSuites: ReadonlySet<string> = new Set(['focal', 'jammy', 'noble', 'resolute']);
 const minimal = ['--variant=minbase', '--include=ca-certificates'];
-/** The keys of Ubuntu as Debian packages them; the checksum is that of Debian's signed list. */
+/** Ubuntu's keys as packaged by Debian; the checksum is from Debian's signed list. */
 const ubuntuKeys = {
   address: 'http://deb.debian.org/debian/pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1-0.2_all.deb',
   sha256: 'b2e7ed48431bf9e7978ae810bbdaf253093570d6e3f864e575b7c13554b81174',
 };
 
-/** Where a release comes from. */
+/** Returns the archive of a release. */
 export function getArchive(suite: string): Archive {
   return ubuntuSuites.has(suite) ? createUbuntuArchive(suite) : createDebianArchive(suite);
 }
@@ -177,7 +177,7 @@ function formatSourcesStanza(uri: string, suites: string, components: string, ke
 
 let unpackedKeys: Promise<string> | undefined;
 
-/** Releases are made side by side, and the keys are the same for all: they are brought once. */
+/** Downloads the keys once: releases are built in parallel and share them. */
 function getKeyring(): Promise<string> {
   unpackedKeys ??= unpackKeys();
   return unpackedKeys;

@@ -15,21 +15,21 @@ import {
 } from './objects/model.ts';
 import type { Endpoint } from './objects/endpoints.ts';
 
-/** The input of the compiler. */
+/** Input of the compiler. */
 export interface Cluster {
   endpoints: readonly Endpoint[];
-  /** Labels by name of namespace. */
+  /** Labels by namespace name. */
   namespaces: ReadonlyMap<string, Labels>;
   policies: readonly Policy[];
 }
 
-/** The other end of a flow: in a set of addresses, or in a block but none of its exceptions. */
+/** The other end of a flow: in a set of addresses, or in a block but in none of its exceptions. */
 export type PeerMatch = { set: string } | { block: Block; except: readonly Block[] };
 
 /** Destination ports: ranges, or a set of (address, protocol, port). */
 export type PortMatch = { ranges: readonly PortRange[] } | { set: string };
 
-/** Lets a flow through when all of its parts hold; an absent part always holds. */
+/** Allows a flow if all of its parts match; an absent part always matches. */
 export interface Allowance {
   peer?: PeerMatch | undefined;
   ports?: PortMatch | undefined;
@@ -43,8 +43,7 @@ export interface AddressPort {
 }
 
 /**
- * One direction: for each pod's address the group whose allowances hold for it, or `undefined` when nothing isolates
- * it.
+ * One direction: for each pod address, the group whose allowances apply to it, or `undefined` if nothing isolates it.
  */
 export interface DirectionRules {
   members: ReadonlyMap<string, string | undefined>;
@@ -60,10 +59,10 @@ export interface RuleSet {
   egress: DirectionRules;
 }
 
-/** A direction of traffic, as seen from the pod. */
+/** Direction of traffic, seen from the pod. */
 export type Direction = 'ingress' | 'egress';
 
-/** Compiles a cluster. The same input gives the same output, whatever the order of its parts. */
+/** Compiles a cluster. The output does not depend on the order of the input's parts. */
 export function compile(cluster: Cluster): RuleSet {
   const sets = {
     addressSets: new Map<string, readonly string[]>(),
@@ -150,7 +149,7 @@ function toPortMatches(context: Context, ports: readonly PolicyPort[]): PortMatc
 }
 
 /**
- * The destination is the selected pod for ingress and the peer for egress: one set of all pods that have the name
+ * The destination is the selected pod for ingress and the peer for egress. One set of all pods with the named port
  * serves both.
  */
 function resolveNamedPort(context: Context, protocol: Protocol, name: string): PortMatch {

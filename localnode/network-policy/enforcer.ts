@@ -1,5 +1,5 @@
-// Enforces NetworkPolicies: whenever a pod, namespace, policy or CNI record changes, derives the tables again and applies
-// the difference.
+// Enforces NetworkPolicies: when a pod, namespace, policy or CNI record changes, derives the tables and applies the
+// difference.
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { V1NetworkPolicy, V1Namespace, V1Pod } from '@kubernetes/client-node';
@@ -43,9 +43,9 @@ export interface EnforcerOptions {
 
 /** The work of the enforcer, without its triggers. */
 export interface Enforcer {
-  /** Closes everything: no pod is known, so none may send or be reached, except by the node itself. */
+  /** Blocks all traffic: no pod is known, so none may send or receive, except to and from the node itself. */
   close(): Promise<void>;
-  /** Brings the kernel to the state that the sources show now. */
+  /** Brings the kernel to the state of the sources. */
   reconcile(): Promise<void>;
 }
 
@@ -128,16 +128,16 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
   };
 }
 
-/** What the API server and the CNI plugins show at one moment. */
+/** The state of the API server and the CNI plugins at one moment. */
 export interface Snapshot {
   pods: readonly Pod[];
   namespaces: ReadonlyMap<string, Labels>;
   policies: readonly { namespace: string; name: string; spec: unknown }[];
-  /** `undefined`: the CNI plugins keep no records here, so that sources cannot be proved. */
+  /** `undefined` if the CNI plugins keep no records here, so that sources cannot be verified. */
   attachments: readonly Attachment[] | undefined;
 }
 
-/** A policy that is not understood, and so denies all traffic of the pods that it selects. */
+/** A policy that could not be parsed, and therefore denies all traffic of the pods that it selects. */
 export interface RefusedPolicy {
   namespace: string;
   name: string;
@@ -204,7 +204,7 @@ export interface Sources {
   policies: Reflector<PolicyObject>;
 }
 
-/** Creates the mirrors, which request nothing from the server until they run. */
+/** Creates the mirrors, which send no requests to the server until they run. */
 export function createSources(client: Client, log: Logger): Sources {
   return {
     pods: createReflector({ client, log, resource: PODS }),
@@ -214,7 +214,8 @@ export function createSources(client: Client, log: Logger): Sources {
 }
 
 /**
- * Reads the mirrors. A pod of an unexpected shape is left out and so gets no network; its name is passed to `onBadPod`.
+ * Reads the mirrors. Omits a pod with an unexpected shape, which therefore gets no network, and passes its name to
+ * `onBadPod`.
  */
 export function takeSnapshot(
   { pods, namespaces, policies }: Sources,
@@ -234,26 +235,26 @@ export function takeSnapshot(
   };
 }
 
-/** What the file holds. */
+/** Content of the status file. */
 export interface EnforcerStatus {
   /**
-   * `closed`: nothing flows yet, since the API server has not answered; `enforcing`: the rules are those of the policies.
+   * `closed`: nothing flows yet, because the API server has not responded; `enforcing`: the rules match the policies.
    */
   state: 'closed' | 'enforcing';
   /** RFC 3339. */
   appliedAt: string;
-  /** Milliseconds that the last change took, from reading the sources to having it in the kernel. */
+  /** Milliseconds that the last change took, from reading the sources to applying it in the kernel. */
   lastChangeMs: number;
   pods: number;
   policies: number;
-  /** Whether sources are proved by the bridge's table. */
+  /** Whether the bridge's table verifies sources. */
   sourceGuard: boolean;
   refused: readonly RefusedPolicy[];
   contestedAddresses: readonly string[];
   unreadableCniRecords: readonly string[];
 }
 
-/** Writes the status atomically to a file, for `status` and for finding the cause of a denial. */
+/** Writes the status file atomically, for `status` and for diagnosing a denial. */
 export async function writeStatus(path: string, status: EnforcerStatus): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const draft = `${path}.new`;

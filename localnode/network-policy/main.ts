@@ -1,4 +1,4 @@
-// Runs the NetworkPolicy enforcer of a node: reads its configuration and wires its parts together.
+// Runs a node's NetworkPolicy enforcer: reads its configuration and connects its parts.
 import { rm } from 'node:fs/promises';
 import { z } from 'zod';
 import {
@@ -17,16 +17,16 @@ import { runEnforcer } from './run.ts';
 import { TABLE } from './tables/script.ts';
 import { readCidr } from './objects/model.ts';
 
-/** The variables that the process reads. */
+/** Environment variables of the process. */
 const configSchema = z.object({
   /**
    * Path of a kubeconfig that may list and watch pods, namespaces and network policies, and create events; without one,
    * the service account of the pod must be allowed to.
    */
   KUBECONFIG: z.string().optional(),
-  /** Name of the node, for the events' reporter. */
+  /** Name of the node, for the reporter of events. */
   NODE_NAME: z.string(),
-  /** The bridge whose ports are the pods. */
+  /** The bridge whose ports belong to the pods. */
   POD_BRIDGE: z
     .string()
     .regex(/^[\w.-]{1,15}$/, 'must be the name of a network device')
@@ -36,9 +36,11 @@ const configSchema = z.object({
     .string()
     .refine((text) => readCidr(text)?.family === 4, 'must be an IPv4 CIDR such as 10.244.0.0/16')
     .default('10.244.0.0/16'),
-  /** The CNI library's folder of records on each pod. */
+  /** The CNI library's folder with a record per pod. */
   CNI_RESULTS: z.string().default('/var/lib/cni/results'),
-  /** Bind every bridge port to its pod's MAC and address. Off only where the runtime does not keep CNI_RESULTS. */
+  /**
+   * Bind every bridge port to its pod's MAC and address. Turn this off only if the runtime does not keep CNI_RESULTS.
+   */
   SOURCE_GUARD: flag.default(true),
   /** The file that reports what is enforced and what is refused, as JSON. */
   STATUS_FILE: z.string().default('/run/moorage/network-policy.json'),

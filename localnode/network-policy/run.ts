@@ -1,4 +1,4 @@
-// Triggers the enforcer at each change of a mirror or of the CNI records, and at intervals.
+// Runs the enforcer on every change of a mirror or of the CNI records, and at intervals.
 import { watch } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { toErrorMessage, type Logger } from '../../lib/kubernetes/index.ts';
@@ -10,23 +10,18 @@ export interface RunOptions {
   enforcer: Enforcer;
   applier: Applier;
   sources: Sources;
-  /** The CNI library's directory of records; made when it is not there yet. */
+  /** The CNI library's directory of records; created if it does not exist yet. */
   records: string;
-  /** Whether an earlier run's rules are in the kernel. Without any, nothing flows until the new ones are known. */
+  /** Whether rules from an earlier run are in the kernel. If not, nothing flows until the new ones are known. */
   hasRules: () => Promise<boolean>;
-  /** Sets the kernel's switches; called now and with each restore. */
+  /** Sets the kernel's switches; called now and with each full replacement. */
   prepareKernel: () => Promise<void>;
-  /**
-   * Milliseconds between full replacements, in case someone flushed the kernel's tables or reset its switches.
-   */
+  /** Milliseconds between full replacements, in case the kernel's tables were flushed or its switches reset. */
   restoreMs: number;
   log: Logger;
 }
 
-/**
- * Enforces until the signal is aborted. Rules stay in the kernel afterwards. Rejects when the kernel cannot be
- * prepared.
- */
+/** Enforces until the signal aborts. Rules stay in the kernel afterwards. Rejects if the kernel cannot be prepared. */
 export async function runEnforcer(options: RunOptions, signal: AbortSignal): Promise<void> {
   const { enforcer, applier, log } = options;
   const reflectors = [options.sources.pods, options.sources.namespaces, options.sources.policies];
@@ -69,7 +64,7 @@ export async function runEnforcer(options: RunOptions, signal: AbortSignal): Pro
   await work.waitUntilIdle();
 }
 
-/** Requests runs of a task, one at a time; changes in quick succession lead to one run. Safe to call at any time. */
+/** Requests runs of a task, one at a time; changes in quick succession cause only one run. Safe to call at any time. */
 export interface Latest {
   request(): void;
   /** Resolves when no run is in progress or requested. */
@@ -80,12 +75,12 @@ export interface Latest {
 export interface LatestOptions {
   /** Milliseconds to wait for further changes before a run. */
   pauseMs: number;
-  /** Called after a failed run; the next one is requested after `retryMs`. */
+  /** Called after a failed run; the next run is requested after `retryMs`. */
   onError: (error: unknown) => void;
   retryMs: number;
 }
 
-/** Creates it. A request during a run leads to another run. Stops permanently when the signal is aborted. */
+/** Creates the queue. A request during a run causes another run. Stops permanently when the signal aborts. */
 export function createLatest(task: () => Promise<void>, options: LatestOptions, signal: AbortSignal): Latest {
   let dirty = false;
   let running: Promise<void> | undefined;

@@ -1,4 +1,4 @@
-// Add-ons of the node's cluster, installed before Moorage: DNS, storage, gateway, registry service and git server.
+// Installs the add-ons of the node's cluster before Moorage: DNS, storage, gateway, registry service and git server.
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { node } from './settings.ts';
 const getManifestPath = (name: string): string => join(paths.root, 'localnode', 'manifests', `${name}.yaml`);
 const patienceSeconds = 180;
 
-/** The resource definitions of the Gateway API, standard channel, as published with v1.4.1. */
+/** The Gateway API's resource definitions, standard channel, as published with v1.4.1. */
 export const gatewayApiFolder = join(paths.root, 'localnode', 'manifests', 'gateway-api');
 
 export async function installGatewayApi(kubectl: Kubectl): Promise<undefined> {
@@ -24,15 +24,15 @@ export async function installGatewayApi(kubectl: Kubectl): Promise<undefined> {
 }
 
 /**
- * Closes the namespaces of gateway, storage and DNS. `apiServer`: its address, as pods reach it on port 6443. `storage`:
- * namespace of the provisioner.
+ * Applies default-deny policies to the namespaces of gateway, storage and DNS. `apiServer`: its address, as pods reach
+ * it on port 6443. `storage`: the provisioner's namespace.
  */
 export async function installPolicies(kubectl: Kubectl, apiServer: string, storage: string): Promise<undefined> {
   await applyFile(kubectl, getManifestPath('platform-policies'), { API_SERVER: apiServer, STORAGE: storage });
   return undefined;
 }
 
-/** `registry` is the address at which the registry listens on port 5000. */
+/** `registry` is the address where the registry listens on port 5000. */
 export async function installNamespaces(kubectl: Kubectl, registry: string): Promise<undefined> {
   await applyFile(kubectl, getManifestPath('namespaces'));
   await applyFile(kubectl, getManifestPath('network-policy'));
@@ -46,7 +46,7 @@ export async function installDns(kubectl: Kubectl): Promise<undefined> {
   return undefined;
 }
 
-/** `isSized`: whether volumes are file systems of their size, or mere folders. */
+/** `isSized`: whether volumes are file systems with a fixed size, or plain folders. */
 export async function installStorage(kubectl: Kubectl, isSized: boolean): Promise<undefined> {
   const file = getManifestPath('storage');
   const helper = await resolveImageReference('debian-bookworm');
@@ -62,7 +62,7 @@ export async function installStorage(kubectl: Kubectl, isSized: boolean): Promis
   return undefined;
 }
 
-/** The RuntimeClass of apps. */
+/** Installs the RuntimeClass for apps. */
 export async function installRuntimeClass(kubectl: Kubectl): Promise<undefined> {
   const metadata = { name: confinedClass };
   await apply(
@@ -72,7 +72,7 @@ export async function installRuntimeClass(kubectl: Kubectl): Promise<undefined> 
   return undefined;
 }
 
-/** Secrets are applied through kubectl's standard input, never on its command line. */
+/** Applies a Secret through kubectl's standard input, never on its command line. */
 async function applySecret(
   kubectl: Kubectl,
   namespace: string,
@@ -91,12 +91,15 @@ async function applySecret(
 
 export interface GatewaySettings {
   image: string;
-  /** Image of Moorage, whose shipper runs beside the gateway. */
+  /** Moorage's image, whose shipper runs next to the gateway. */
   shipperImage: string;
   /** Where the gateway is published on the node. */
   address: string;
   ports: { http: number; https: number };
-  /** This Traefik asks for its certificate by name, and so needs to read no other Secret; a published one asks for all. */
+  /**
+   * This Traefik requests its certificate by name, and so needs no access to other Secrets; a published one lists all
+   * of them.
+   */
   asksByName: boolean;
 }
 
@@ -125,8 +128,8 @@ export async function installGateway(
 }
 
 /**
- * The password for pushing to the git server, made once. The one in the cluster takes precedence, so that two checkouts
- * can share one cluster.
+ * Creates the password for pushing to the git server once. The one in the cluster takes precedence, so that two
+ * checkouts can share one cluster.
  */
 async function ensureGitPassword(kubectl: Kubectl): Promise<string> {
   const known = (await readGitSecret(kubectl, 'password')) ?? (await readText(paths.gitPassword))?.trim();
@@ -135,14 +138,14 @@ async function ensureGitPassword(kubectl: Kubectl): Promise<string> {
   return password;
 }
 
-/** A value of the git server's Secret; undefined if there is none yet. */
+/** Reads a value of the git server's Secret; undefined if there is none yet. */
 async function readGitSecret(kubectl: Kubectl, key: string): Promise<string | undefined> {
   const secret = ['secret', 'git-password', '-n', 'moorage-git', '--ignore-not-found'];
   const encoded = await kubectl(['get', ...secret, '-o', `jsonpath={.data.${key}}`]);
   return encoded === '' ? undefined : Buffer.from(encoded, 'base64').toString();
 }
 
-/** Installs the git server; what makes the tokens to read from it is given to the operator too. */
+/** Installs the git server. The operator receives the key for its read tokens too. */
 export async function installGitServer(kubectl: Kubectl, image: string): Promise<undefined> {
   const readSecret = (await readGitSecret(kubectl, 'readSecret')) ?? randomBytes(36).toString('base64url');
   const password = await ensureGitPassword(kubectl);
@@ -153,14 +156,14 @@ export async function installGitServer(kubectl: Kubectl, image: string): Promise
   return undefined;
 }
 
-/** The demo router, which answers until a real model router is configured. `image` is that of the API. */
+/** Installs the demo router, which responds until a real model router is configured. `image` is the API's image. */
 export async function installDemoRouter(kubectl: Kubectl, image: string): Promise<undefined> {
   await applyFile(kubectl, getManifestPath('demo-router'), { 'IMAGE:moorage': image });
   await waitForRollout(kubectl, 'moorage-demo-router', 'demo-router', patienceSeconds);
   return undefined;
 }
 
-/** The account of the registry, for the registry proxy. */
+/** Installs the registry's credentials for the registry proxy. */
 export async function installPushSecret(kubectl: Kubectl, config: string): Promise<undefined> {
   await applySecret(kubectl, 'moorage-system', 'moorage-registry', 'kubernetes.io/dockerconfigjson', {
     '.dockerconfigjson': config,

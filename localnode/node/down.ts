@@ -1,4 +1,4 @@
-// Removes the node: processes, containers, mounts, network, cgroups and state, so that nothing of it is left.
+// Removes the node completely: processes, containers, mounts, network, cgroups and state.
 import { readFile, readdir, readlink, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { paths } from '../paths.ts';
@@ -10,7 +10,7 @@ import { listNewEmptyFolders, listNewFolders, readBefore, removeNetwork } from '
 import { listProcessNames, stopProcess } from './daemons/processes.ts';
 import { processFolders } from './settings.ts';
 
-/** Mount points under the folders, deepest first, from the text of /proc/self/mountinfo. */
+/** Lists mount points under the folders, deepest first, from the text of /proc/self/mountinfo. */
 export function listMountsUnder(mountinfo: string, folders: readonly string[]): string[] {
   const points = mountinfo
     .split('\n')
@@ -49,8 +49,8 @@ async function listMembers(cgroups: readonly string[]): Promise<number[]> {
 }
 
 /**
- * Processes of the node without a pid file: shims and what a crash of `up` left behind, all run from binaries in the
- * cache with sockets of the node. A shim may belong to a cache that was used before.
+ * Finds node processes without a pid file: shims, and leftovers of a crashed `up`. All of them run from binaries in the
+ * cache with the node's sockets. A shim may belong to a previously used cache.
  */
 async function findStrays(): Promise<number[]> {
   const found: number[] = [];
@@ -79,7 +79,8 @@ function kill(pids: readonly number[]): void {
 
 async function stopProcesses(): Promise<string> {
   const names = await listProcessNames(processFolders);
-  // The kubelet first, so that it starts nothing that is stopped here; containerd and what keeps state last.
+  // Stop the kubelet first, so that it starts nothing that is stopped here; containerd and processes with state come
+  // last.
   const last = ['containerd', 'kube-apiserver', 'etcd', 'registry'];
   const order = ['kubelet', ...names.filter((name) => name !== 'kubelet' && !last.includes(name))];
   for (const name of order.filter((name) => names.includes(name))) await stopProcess(processFolders, name);
@@ -106,7 +107,9 @@ async function stopProcesses(): Promise<string> {
   return `${names.length} processes`;
 }
 
-/** BuildKit leaves its cgroup behind. It stays where another BuildKit uses it, since it is not empty then. */
+/**
+ * Removes the cgroup that BuildKit leaves behind. It stays if another BuildKit uses it, because then it is not empty.
+ */
 async function removeEmptyBuildCgroups(): Promise<void> {
   for (const cgroup of await listNodeCgroups()) {
     for (const folder of await listFoldersBelow(join(dirname(cgroup), 'buildkit')))
@@ -117,7 +120,7 @@ async function removeEmptyBuildCgroups(): Promise<void> {
 async function removeMounts(before: readonly string[]): Promise<string> {
   const folders = [paths.state, paths.run, ...before];
   let count = 0;
-  // A mount can hide another one on the same path, so this repeats until none is left.
+  // A mount can hide another one on the same path, so repeat until none is left.
   for (let round = 0; round < 10; round += 1) {
     const mounts = listMountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders);
     if (mounts.length === 0) return `${count} mounts`;
@@ -137,7 +140,7 @@ async function removeCgroups(): Promise<undefined> {
   return undefined;
 }
 
-/** The steps of `down`. Each can be repeated after a crash. */
+/** Lists the steps of `down`. Each can be repeated after a crash. */
 export function listDownSteps(purge: boolean): Step[] {
   return [
     { name: 'processes and containers', run: stopProcesses },

@@ -1,5 +1,5 @@
-// Defines the addresses, ports and names of the one-machine node that several components must agree on, how its CPU and
-// memory are shared, and its kubectl.
+// Defines the addresses, ports and names that several components of the one-machine node share, the reserved CPU and
+// memory, and its kubectl.
 import { join } from 'node:path';
 import { availableParallelism, totalmem } from 'node:os';
 import { getBinariesFolder, getBinaryPath } from '../binaries/build.ts';
@@ -45,7 +45,7 @@ export const buildControlPlaneOptions = (): ControlPlaneOptions => ({
 
 const mebibyte = 1024 * 1024;
 
-/** Reserved for the system, by the kubelet's systemReserved. */
+/** Reserved for the system through the kubelet's systemReserved. */
 export const reserved = { cpuMilli: 200, memoryMebibytes: 1024 };
 interface Share {
   readonly cpuMilli: number;
@@ -53,16 +53,18 @@ interface Share {
 }
 
 /**
- * Total requests of the platform's pods (`kubectl describe node`), with some room for their updates, without the services
+ * Total requests of the platform's pods (`kubectl describe node`), with some room for updates, without the services
  * behind tools.
  */
 const platform = { cpuMilli: 650, memoryMebibytes: 1_792 };
-/** Total requests of the maximum number of concurrent builds; see values.local.yaml and controller/steps/build/job.ts. */
+/**
+ * Total requests of the maximum number of concurrent builds; see values.local.yaml and controller/steps/build/job.ts.
+ */
 const builds = { cpuMilli: 3 * 175, memoryMebibytes: 3 * 768 };
 
 /**
- * Chart settings that make apps leave room for builds, so that builds run however many apps there are. None on a machine so
- * small that nothing would be left for apps.
+ * Chart settings that make apps leave room for builds, so that builds run however many apps there are. Empty on a
+ * machine so small that nothing would be left for apps.
  */
 export function computeAppsQuota(
   tools: Share,

@@ -1,4 +1,4 @@
-// Brings up the one-machine node: the steps, and what each of them needs.
+// Starts the one-machine node: lists its steps and their dependencies.
 import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
 import { getBinaryPath, buildPart, fetchModules } from '../binaries/build.ts';
 import { recipes } from '../binaries/recipes.ts';
@@ -38,7 +38,7 @@ async function startOrKeep(spec: ProcessSpec): Promise<string> {
   return (await ensureProcess(processFolders, spec)) ? 'started' : 'running';
 }
 
-/** Certificates and the API server's settings are made once and used by several steps. */
+/** Several steps use the certificates and the API server's settings, which are created once. */
 function runOnce<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => (made ??= make());
@@ -60,15 +60,15 @@ async function writePersonalKubeconfig(plane: ControlPlane): Promise<undefined> 
 }
 
 async function makeFolders(): Promise<void> {
-  // Users of pods, who are nobody on the node, reach what is mounted for them through these folders; what is inside
-  // has permissions of its own.
+  // Users in pods, who are unprivileged on the node, access their mounts through these folders; everything inside has
+  // its own permissions.
   for (const folder of [paths.state, paths.run, paths.volumes]) {
     await mkdir(folder, { recursive: true });
     await chmod(folder, 0o711);
   }
 }
 
-/** A machine that cannot make disks of a size goes on without, and says so. */
+/** A machine that cannot create disks with a fixed size continues without them, and reports it. */
 async function prepareDisks(): Promise<string> {
   const volumes = await mountVolumes(paths.volumes);
   const obstacle = await findDiskObstacle();
@@ -93,8 +93,8 @@ function createImageStep(image: ImageRecipe): Step {
 }
 
 /**
- * All steps up to a cluster with DNS, storage, a gateway and a git server. `diskAnnotations`: those of pods that say the size
- * of their disk.
+ * Lists all steps up to a cluster with DNS, storage, a gateway and a git server. `diskAnnotations`: pod annotations
+ * with the disk size.
  */
 export function listNodeSteps(
   ports: () => GatewayPorts,
@@ -117,7 +117,7 @@ export function listNodeSteps(
         return await ensurePackages(report);
       },
     },
-    // Downloads are bound by the network and the compiler by the processor, so both run in parallel.
+    // Downloads are limited by the network and compilation by the processor, so both run in parallel.
     ...recipes.map(({ part }): Step => ({
       name: `modules of ${part}`,
       lane: 'modules',
@@ -132,7 +132,7 @@ export function listNodeSteps(
     })),
     { name: 'disks', needs: ['packages'], run: prepareDisks },
     { name: 'network', needs: ['packages'], run: ensureNetwork },
-    // Two hands on the registry would stop it for each other.
+    // Two processes that stop and start the registry would interfere with each other.
     { name: 'registry collector stopped', run: stopCollector },
     start('registry', ['packages', 'network', 'registry collector stopped'], buildRegistrySpec),
     start('etcd', ['compile kubernetes'], async () => (await plane()).etcd),
@@ -154,7 +154,7 @@ export function listNodeSteps(
     },
     start('network policy', ['namespaces'], async () => buildNetworkPolicySpec(await plane())),
     start('kubelet', ['containerd', 'network policy', 'image pause'], async () => buildKubeletSpec(await plane())),
-    // It waits for the node's object, which the kubelet makes.
+    // It waits for the Node object, which the kubelet creates.
     start('kube-proxy', ['kubelet'], async () => buildKubeProxySpec(await plane())),
     {
       name: 'node ready',

@@ -1,4 +1,5 @@
-// Cleans the storage folder named by its argument; the digests in use come on standard input. Prints how many went.
+// Cleans the storage folder named by its argument. Reads the digests in use from standard input, and prints the number
+// of removed images.
 import { text } from 'node:stream/consumers';
 import { graceMs, extractNames, removeUnused } from './storage.ts';
 

@@ -1,5 +1,5 @@
-// Removes images that nothing names from the storage of a stopped registry, before its own garbage collection, and reads
-// the sizes of images from their manifests.
+// Removes unreferenced images from the storage of a stopped registry, before the registry's own garbage collection, and
+// reads image sizes from manifests.
 import { readdir, readFile, rm, stat, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createHash } from 'node:crypto';
@@ -7,20 +7,20 @@ import { z } from 'zod';
 
 const manifest = z.object({ manifests: z.array(z.object({ digest: z.string() })).optional() });
 
-/** Below this many bytes `up` removes nothing. */
+/** Below this many bytes, `up` removes nothing. */
 export const limitBytes = 5 * 1024 ** 3;
 
 /**
- * What was written in this time stays, whatever names it: a push writes its layers first and names them last, and what
- * it pushed is named by an object of the cluster a moment later. One that takes longer may be refused its manifest: the
- * build is tried again then, and nothing that was stored is lost.
+ * Recently written data stays, referenced or not: a push writes its layers before its manifest, and an object of the
+ * cluster refers to the image only a moment later. The registry may reject the manifest of a push that takes longer;
+ * then the build is retried, and nothing stored is lost.
  */
 export const graceMs = 15 * 60_000;
 
-/** The objects of a cluster that name images, as arguments of `kubectl get`. */
+/** The cluster objects that refer to images, as arguments of `kubectl get`. */
 export const imageUsers = ['pods,replicasets,deployments,daemonsets,jobs,happ', '--all-namespaces', '-o', 'json'];
 
-/** Every image digest and every UID that stands anywhere in a text. */
+/** Finds every image digest and every UID in a text. */
 export function extractNames(text: string): Set<string> {
   return new Set(text.match(/sha256:[0-9a-f]{64}|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g) ?? []);
 }
@@ -33,12 +33,12 @@ async function readTextFile(...path: string[]): Promise<string | undefined> {
   return await readFile(join(...path), 'utf8').catch(() => undefined);
 }
 
-/** Images of Moorage itself get a tag a version; only the one in use is kept. */
+/** Moorage's own images get one tag per version; only the one in use is kept. */
 const ownRepositories = ['moorage', 'moorage-workers', 'moorage-pipeline', 'git-server', 'node-network'].map(
   (name) => `moorage/${name}`,
 );
 
-/** The storage of one registry; `root` is its root directory. What was written after `since` (milliseconds) stays. */
+/** The storage of one registry; `root` is its root directory. Data written after `since` (milliseconds) stays. */
 class Storage {
   readonly #folder: string;
   readonly #since: number;
@@ -108,7 +108,7 @@ class Storage {
     return removed;
   }
 
-  /** Uploads that a build began and never finished. */
+  /** Removes uploads that a build started and never finished. */
   async dropOldUploads(repository: string): Promise<void> {
     const uploads = join(this.#folder, 'repositories', repository, '_uploads');
     for (const id of await listEntries(uploads)) {
@@ -119,8 +119,8 @@ class Storage {
 }
 
 /**
- * True for images and build cache of an app that is gone: `apps/<name>.<UID>`, `cache/<name>.<UID>`. One without a UID
- * is of an older version.
+ * Returns true for images and build cache of a deleted app: `apps/<name>.<UID>`, `cache/<name>.<UID>`. Names without a
+ * UID come from an older version.
  */
 function isOfNobody(repository: string, used: ReadonlySet<string>): boolean {
   const [owner = '', name = ''] = repository.split('/');
@@ -128,8 +128,8 @@ function isOfNobody(repository: string, used: ReadonlySet<string>): boolean {
 }
 
 /**
- * Removes images that neither a tag nor `used` (digests and UIDs) names, and uploads that nobody goes on with; and has
- * the registry's garbage collection keep the blobs of pushes in progress. Returns how many images.
+ * Removes images that neither a tag nor `used` (digests and UIDs) refers to, and abandoned uploads. Makes the
+ * registry's garbage collection keep the blobs of pushes in progress. Returns the number of removed images.
  */
 export async function removeUnused(root: string, used: ReadonlySet<string>, since: number): Promise<number> {
   const storage = new Storage(root, since);
@@ -145,13 +145,13 @@ export async function removeUnused(root: string, used: ReadonlySet<string>, sinc
   return removed;
 }
 
-/** A repository that nobody can push to or read. Each collection rewrites its one manifest. */
+/** A repository that cannot be pushed to or read. Each collection rewrites its only manifest. */
 export const recentUploads = 'moorage/recent-uploads';
 
 /**
- * Names all blobs that were written or linked after `since` (milliseconds since 1970) in a manifest of ours. The garbage
- * collection knows only manifests, and would remove the layers of a push that has not sent its manifest yet. The registry
- * is stopped.
+ * Lists all blobs written or linked after `since` (milliseconds since 1970) in a manifest of ours. The garbage
+ * collection only follows manifests, and would otherwise remove the layers of a push that has not sent its manifest
+ * yet. The registry is stopped.
  */
 export async function protectRecent(root: string, since: number): Promise<void> {
   const folder = join(root, 'docker', 'registry', 'v2');
@@ -169,13 +169,15 @@ export async function protectRecent(root: string, since: number): Promise<void> 
   const hex = createHash('sha256').update(text).digest('hex');
   const blob = join(folder, 'blobs', 'sha256', hex.slice(0, 2), hex);
   const revision = join(own, '_manifests', 'revisions', 'sha256', hex);
-  // The registry knows a repository by its folder of layers.
+  // The registry recognizes a repository by its folder of layers.
   await Promise.all([blob, revision, join(own, '_layers')].map((each) => mkdir(each, { recursive: true })));
   await writeFile(join(blob, 'data'), text);
   await writeFile(join(revision, 'link'), `sha256:${hex}`);
 }
 
-/** Digests in hexadecimal. A push does not rewrite a layer that is stored already, but links it in its repository. */
+/**
+ * Lists hexadecimal digests. A push does not rewrite a layer that is already stored, but links it in its repository.
+ */
 async function listRecentBlobs(folder: string, since: number): Promise<string[]> {
   const isRecent = async (path: string): Promise<boolean> =>
     ((await stat(path).catch(() => undefined))?.mtimeMs ?? 0) > since;
@@ -197,9 +199,12 @@ export interface CollectableRegistry {
   readonly root: string;
   /** Digests of images and UIDs of apps that are in use. */
   readonly listUsed: () => Promise<ReadonlySet<string>>;
-  /** Stops it after the requests in progress and during `work`: its garbage collection must not run during a push. */
+  /**
+   * Runs `work` while the registry is stopped, after the requests in progress: its garbage collection must not run
+   * during a push.
+   */
   readonly runWhileStopped: (work: () => Promise<number>) => Promise<number>;
-  /** Its own garbage collection, which removes the blobs that no manifest refers to. */
+  /** Runs the registry's garbage collection, which removes blobs that no manifest refers to. */
   readonly collectGarbage: () => Promise<void>;
 }
 
@@ -213,15 +218,18 @@ export async function collect(registry: CollectableRegistry, since: number): Pro
   });
 }
 
-/** A registry is stopped for cleaning only once it has grown by this many bytes. */
+/** The registry is stopped for cleaning only if it has grown by at least this many bytes. */
 const growthBytes = 512 * 1024 ** 2;
 
-/** Whether a registry of `bytes` is worth a collection, if it had `before` bytes after the last one. */
+/** Returns whether a registry of `bytes` needs a collection, if it had `before` bytes after the last one. */
 export function isWorthwhile(bytes: number, before: number, growth: number = growthBytes): boolean {
   return bytes - before >= Math.max(growth, before * 0.1);
 }
 
-/** For the Accept header: the registry finds only manifests in an accepted format, and engines push one or the other. */
+/**
+ * For the Accept header: the registry finds only manifests in an accepted format, and different engines push different
+ * ones.
+ */
 export const manifestFormats = [
   'application/vnd.oci.image.index.v1+json',
   'application/vnd.oci.image.manifest.v1+json',
@@ -235,11 +243,11 @@ const listed = z.object({
 });
 const imageManifest = z.union([
   z.object({ layers: z.array(z.object({ size: z.int() })) }),
-  // Some engines push an image as the one entry of a list, together with attestations.
+  // Some engines push an image as the only entry of an index, together with attestations.
   z.object({ manifests: z.array(listed).min(1) }),
 ]);
 
-/** Compressed size of an image in the registry. `read` returns the manifest of a tag or a digest. */
+/** Returns the compressed size of an image in the registry. `read` returns the manifest for a tag or a digest. */
 export async function computeImageBytes(
   reference: string,
   read: (reference: string) => Promise<string>,

@@ -1,5 +1,5 @@
-// The A2A agent card, of 1.0 with what clients of 0.3 look for: name, endpoint, and a skill for each tool and each live
-// app.
+// Builds the A2A agent card: version 1.0, plus the fields that clients of 0.3 look for. It has a skill for each tool
+// and each live app.
 import { AgentCard, type AgentSkill } from '@a2a-js/sdk';
 import type { HostedAppSummary, Tool } from '../../tools/index.ts';
 import {
@@ -13,12 +13,12 @@ import type { Offer } from '../../apps/index.ts';
 
 export const a2aPath = '/a2a';
 export const a2aVersion = '1.0';
-/** Also spoken, for clients that have not moved on. */
+/** Served too, for clients that have not upgraded. */
 export const olderVersion = '0.3';
 
 const json = 'application/json';
 
-/** Ids of skills that are apps begin with this. */
+/** Prefix of the ids of skills that stand for apps. */
 export const appPrefix = 'app:';
 
 export function buildAgentCard(offer: Offer): AgentCard {
@@ -44,7 +44,7 @@ export function buildAgentCard(offer: Offer): AgentCard {
         },
       },
     },
-    // The first means that no credentials are needed.
+    // The empty alternative means that no credentials are needed.
     securityRequirements: [{ schemes: {} }, { schemes: { key: { list: [] } } }],
     defaultInputModes: [json, 'text/plain'],
     defaultOutputModes: [json, 'text/plain'],
@@ -54,8 +54,8 @@ export function buildAgentCard(offer: Offer): AgentCard {
 }
 
 /**
- * The card as it is served. Clients of 0.3 find the endpoint and the key where their version has them; newer ones
- * ignore them.
+ * Builds the card for the wire. It repeats the endpoint and the key where clients of 0.3 expect them; newer clients
+ * ignore these fields.
  */
 export function buildCardJson(offer: Offer): Record<string, unknown> {
   const card = buildAgentCard(offer);

@@ -1,4 +1,4 @@
-// Runs tools for the A2A agent: calls, long calls as jobs, and jobs as the tasks of agents.
+// Runs tools for the A2A agent: plain calls, long calls as jobs, and jobs presented as A2A tasks.
 import { Problem } from '../../../lib/problem.ts';
 import { type CallContext, invalidRequest } from '../../http/index.ts';
 import type { Offer } from '../../apps/index.ts';
@@ -18,7 +18,7 @@ import type { PushConfigs } from './push-notifications.ts';
 import type { PayerFor } from '../../models/index.ts';
 import { isUnguessable, type Payer } from '../../billing/index.ts';
 
-/** A call of a tool by an agent. */
+/** A tool call from an agent. */
 export interface AgentCall {
   readonly tool: string;
   readonly arguments: Readonly<Record<string, unknown>>;
@@ -41,28 +41,28 @@ export interface AgentAnswer {
     | undefined;
 }
 
-/** A job, as the task of an agent. */
+/** A job, presented as an A2A task. */
 export interface AgentTask {
-  /** That of the job. */
+  /** The job's id. */
   readonly id: string;
   readonly tool: string;
   readonly contextId: string;
-  /** The arguments of the call, as they were read. */
+  /** The parsed arguments of the call. */
   readonly input: Readonly<Record<string, unknown>>;
   readonly state: 'queued' | 'running' | 'done' | 'failed';
   /** From 0 to 1. */
   readonly progress: number;
   /** Current step. */
   readonly message: string;
-  /** When it ended or, until then, when it began. */
+  /** When the job ended or, until then, when it started. */
   readonly at: Date;
-  /** Once it is done. */
+  /** Set once the job is done. */
   readonly answer: AgentAnswer | undefined;
-  /** Once it has failed. */
+  /** Set once the job has failed. */
   readonly problem: Problem | undefined;
 }
 
-/** A call of a tool that takes long: its job, and how long the caller wants to wait, where he says so. */
+/** A call to a slow tool: its job, and how long the caller is willing to wait, if specified. */
 export interface AgentJob {
   readonly task: AgentTask;
   readonly waitMs: number | undefined;
@@ -73,15 +73,18 @@ export interface TaskFilter {
   readonly states: (task: { readonly state: AgentTask['state']; readonly problem: string | undefined }) => boolean;
   readonly after: Date | undefined;
   readonly size: number;
-  /** Of the page before; undefined for the first. */
+  /** Page token from the previous page; undefined for the first page. */
   readonly token: string | undefined;
 }
 
-/** The jobs of callers, each seen by the key that began it or, without a key, by anyone who has its id. */
+/**
+ * Reads callers' jobs. A job is visible to the key that started it or, if it was started without a key, to anyone who
+ * has its id.
+ */
 export interface AgentTasks {
   /** @throws Problem (unknown-job) */
   view(id: string, context: CallContext): Promise<AgentTask>;
-  /** Waits for its end, so long, or until the signal of the context. @throws Problem (unknown-job) */
+  /** Waits until the job ends, `waitMs` passes, or the context's signal aborts. @throws Problem (unknown-job) */
   follow(
     task: AgentTask,
     options: {
@@ -90,16 +93,19 @@ export interface AgentTasks {
       readonly report?: (progress: Progress) => void;
     },
   ): Promise<AgentTask>;
-  /** @returns how it stands, and whether it was this that ended it. @throws Problem (unknown-job) */
+  /** @returns the task, and whether this call canceled it. @throws Problem (unknown-job) */
   cancel(id: string, context: CallContext): Promise<{ task: AgentTask; canceled: boolean }>;
-  /** Those of a key or, without one, of a conversation whose id is hard to guess. The newest first. @throws Problem (invalid-request) for a token that is not ours */
+  /**
+   * Lists the tasks of a key or, without one, of a conversation whose id is hard to guess, newest first. @throws
+   * Problem (invalid-request) for a page token that this service did not issue
+   */
   list(
     filter: TaskFilter,
     context: CallContext,
   ): Promise<{ readonly tasks: AgentTask[]; readonly total: number; readonly next: string | undefined }>;
 }
 
-/** What the call of a model cost that read the words, as the envelope of a tool has it. */
+/** The cost of the model call that interpreted the text, in the form of a tool's envelope. */
 export interface InterpretationCost {
   readonly model?: string;
   readonly cost_usd?: number;
@@ -107,7 +113,7 @@ export interface InterpretationCost {
   readonly cost_source: string;
 }
 
-/** What words ask for, or what has to be known first. */
+/** The call that a text asks for, or the question to ask first. */
 export type Interpretation =
   | {
       readonly kind: 'call';
@@ -119,14 +125,14 @@ export type Interpretation =
 
 export interface AgentOptions {
   readonly offer: Offer;
-  /** Maps words to a tool; without it, as without a model router, words are asked back. @throws Problem */
+  /** Maps text to a tool. Without it (no model router), the agent answers text with a question. @throws Problem */
   readonly interpret?: ((words: string, context: CallContext) => Promise<Interpretation>) | undefined;
   /** @throws Problem */
   readonly call: (call: AgentCall) => Promise<AgentAnswer | AgentJob>;
-  /** Without them, no call becomes a task that lasts. */
+  /** If absent, no call becomes a long-running task. */
   readonly tasks?: AgentTasks | undefined;
   readonly push?: PushConfigs | undefined;
-  /** Without them, a message that is sent again is answered as a new one. */
+  /** If absent, a repeated message is handled as a new one. */
   readonly replays?: MessageReplays | undefined;
 }
 
@@ -175,8 +181,8 @@ export interface ToolTasksOptions {
 }
 
 /**
- * Presents jobs as the tasks of agents. Any replica reads them, for the key that began one or, without a key, for anyone who
- * has its id.
+ * Presents jobs as A2A tasks. Any replica can read them, for the key that started the job or, without a key, for anyone
+ * who has its id.
  */
 export function createToolTasks({ toolService, jobs, payerFor }: ToolTasksOptions): AgentTasks {
   const now = { waitMs: 0 };
@@ -224,8 +230,8 @@ export function createToolTasks({ toolService, jobs, payerFor }: ToolTasksOption
 }
 
 /**
- * Without a key, the caller is known by an address that is shared with others, so nothing is listed for it: only what
- * belongs to a conversation whose id nobody guesses, such as the one in our answer.
+ * Without a key, the caller is identified by an address that others may share. So only tasks of a conversation whose id
+ * is hard to guess are listed, such as the id in our own replies.
  */
 async function listEntries(
   jobs: ToolTasksOptions['jobs'],
@@ -236,7 +242,7 @@ async function listEntries(
   return contextId !== undefined && isUnguessable(contextId) ? jobs.listByContext(contextId) : [];
 }
 
-/** The envelope of /t, followed by the file. */
+/** Builds the /t envelope, followed by the file. */
 export function toAgentAnswer(result: ToolResult, fileWanted: boolean): AgentAnswer {
   const answer = toEnvelope(result, false);
   const artifact = result.run?.artifact;
@@ -253,7 +259,7 @@ export function toAgentAnswer(result: ToolResult, fileWanted: boolean): AgentAns
   };
 }
 
-/** A job that no agent began is a conversation of its own. */
+/** A job that was not started by an agent becomes a conversation with one task. */
 export function toAgentTask(tool: string, { job, result, problem }: JobReport): AgentTask {
   const { id, context = id, input, state, progress, message, createdAt, endedAt } = job;
   return {

@@ -34,7 +34,7 @@ export interface AgentStart {
   readonly log: Logger;
   /** Aborted when the process is about to end. */
   readonly ending: AbortSignal;
-  /** For tests: times of push notifications, which are long. */
+  /** Overrides the push notification delays, which are too long for tests. */
   readonly pushTimes?: (PushTimes & { readonly pollMs: number }) | undefined;
 }
 
@@ -73,7 +73,7 @@ export function startAgent({
   });
 }
 
-/** Defines the endpoint. A handler is created for each request and keeps nothing, so any replica answers any request. */
+/** Defines the endpoint. Each request gets a new handler that keeps no state, so any replica can answer any request. */
 export function createA2aEndpoint(options: AgentOptions): Endpoint {
   const streams = new OpenStreams();
   return defineEndpoint({
@@ -122,11 +122,11 @@ export function createA2aEndpoint(options: AgentOptions): Endpoint {
 interface Call {
   readonly context: RequestContext;
   readonly streams: OpenStreams;
-  /** Aborted when the reader of a stream goes away. */
+  /** Aborts when the client closes the stream. */
   readonly leaving: AbortSignal;
 }
 
-/** One response, or the events of a stream. */
+/** Returns one response, or the events of a stream. */
 async function answerCall(
   options: AgentOptions,
   body: Record<string, unknown>,
@@ -148,7 +148,7 @@ async function answerCall(
     const transport = older ? new LegacyJsonRpcTransportHandler(handler) : new JsonRpcTransportHandler(handler);
     const answered = await transport.handle(body, new ServerCallContext({ requestedVersion }));
     if (!(Symbol.asyncIterator in answered)) return answered;
-    // What refuses the whole call is a response of its own; from the first event on, an error is an event.
+    // An error before the first event rejects the whole call. After that, errors are events.
     const first = await answered.next();
     return { events: formatFrames(first, answered, failed) };
   } catch (error) {
@@ -168,7 +168,7 @@ async function* formatFrames(
   }
 }
 
-/** The context of a request, with a signal that ends sooner. */
+/** Copies the request context with a signal that aborts earlier. */
 function limitBySignal(context: RequestContext, signal: AbortSignal): CallContext {
   const { id, headers, log } = context;
   return {
@@ -183,10 +183,10 @@ function limitBySignal(context: RequestContext, signal: AbortSignal): CallContex
   };
 }
 
-/** The protocol version of the client. For clients that do not send it, the method decides. */
+/** Reads the client's protocol version. If the client does not send it, the method name decides. */
 function readProtocolVersion({ method }: Record<string, unknown>, { headers }: RequestContext): string {
   const header = headers.get('a2a-version');
-  // 0.3.0 is 0.3: patches do not change the protocol.
+  // Treat 0.3.0 as 0.3: patch releases do not change the protocol.
   if (header !== null) return /^\d+\.\d+(?=\.\d+$)/.exec(header)?.[0] ?? header;
   return isLegacyJsonRpcMethod(method) ? olderVersion : a2aVersion;
 }

@@ -1,4 +1,5 @@
-// Implements the A2A methods. Nothing is kept here: tasks are jobs in PostgreSQL, so any replica answers for any task.
+// Implements the A2A methods. The handler keeps no state: tasks are jobs in PostgreSQL, so any replica can answer for
+// any task.
 import { randomUUID } from 'node:crypto';
 import {
   type AgentCard,
@@ -43,9 +44,9 @@ import {
 } from './task.ts';
 import { type AgentReply, replyTo, toProblem } from './reply.ts';
 
-/** A call that takes longer is answered with its task as it stands. */
+/** After this time, a call is answered with its unfinished task. */
 const patienceMs = 25_000;
-/** A stream looks at its job again after this time, whatever happens. */
+/** A stream reads its job again after this time, even without a notification. */
 const followMs = 600_000;
 
 interface IncomingMessage {
@@ -59,7 +60,7 @@ export class RequestHandler implements A2ARequestHandler {
   readonly #options: AgentOptions;
   readonly #context: CallContext;
   readonly #streams: OpenStreams;
-  /** The version of the protocol that the caller speaks. */
+  /** Protocol version that the caller uses. */
   readonly #version: string;
 
   constructor(options: AgentOptions, context: CallContext, version: string, streams: OpenStreams) {
@@ -141,7 +142,7 @@ export class RequestHandler implements A2ARequestHandler {
   }): Promise<TaskPushNotificationConfig> {
     return this.#speaking(async () => {
       const { id: job } = await this.#view(params.taskId);
-      // Clients of 0.3 may leave the id out where there is only one.
+      // Clients of 0.3 may omit the id if there is only one config.
       const [first] = params.id === '' ? await this.#push.list(job) : [];
       return toWireConfig(job, first ?? (await this.#push.get(job, params.id)));
     });
@@ -178,7 +179,7 @@ export class RequestHandler implements A2ARequestHandler {
     return this.#options.push;
   }
 
-  /** Problems in the words of the protocol. */
+  /** Converts problems to A2A errors. */
   async #speaking<Value>(work: () => Promise<Value>): Promise<Value> {
     try {
       return await work();
@@ -200,7 +201,10 @@ export class RequestHandler implements A2ARequestHandler {
     return { id, contextId, push, message: { ...message, contextId, taskId: id } };
   }
 
-  /** A job takes no messages. Questions of ours are not kept: who answers one sends a new, whole request. */
+  /**
+   * Rejects a message for a running task. Questions that the agent asks are not stored either: an answer to one is a
+   * new, complete request.
+   */
   async #refuseTask(taskId: string): Promise<void> {
     if (taskId === '' || this.#options.tasks === undefined) return;
     const task = await this.#view(taskId).catch((error: unknown) => {
@@ -213,7 +217,7 @@ export class RequestHandler implements A2ARequestHandler {
       );
   }
 
-  /** The reply to a message or, where it was sent before, to the first of them. */
+  /** Replies to a message. A repeated message gets the reply to the first one. */
   async #replyOnce(params: SendMessageRequest): Promise<Reply> {
     const { message } = params;
     const { replays } = this.#options;
@@ -240,7 +244,7 @@ export class RequestHandler implements A2ARequestHandler {
     return { kind: 'job', task, waitMs: job?.waitMs, ...(metadata === undefined ? {} : { metadata }) };
   }
 
-  /** A problem of the call ends as a task in the state rejected or failed. */
+  /** If the call fails, the task ends in the state rejected or failed. */
   async #reply({ message, id, contextId, push }: IncomingMessage, signal: AbortSignal): Promise<AgentReply | Task> {
     const context = { ...this.#context, signal };
     const reply = await replyTo(this.#options, message, { context, contextId }).catch((error: unknown) => {
@@ -261,7 +265,10 @@ export class RequestHandler implements A2ARequestHandler {
     return this.#tasks.follow(task, { context: this.#context, waitMs });
   }
 
-  /** The task, its steps, its result and its end. Ends without them when the client leaves or this process ends. */
+  /**
+   * Streams the task, its progress, its result and its end. Stops early when the client disconnects or this process
+   * shuts down.
+   */
   async *#events(
     begun: AgentTask,
     shown: {
@@ -271,7 +278,7 @@ export class RequestHandler implements A2ARequestHandler {
   ): AsyncGenerator<StreamResponse, void, undefined> {
     const first = limitHistory(toTask(begun, this.#site, shown.metadata), shown);
     yield { payload: { $case: 'task', value: first } };
-    // Who has too many streams asks again later: the task is there.
+    // A caller with too many open streams can poll: the task keeps running.
     const leave = hasEnded(begun) ? undefined : this.#streams.take(this.#context.caller().hash);
     if (leave === undefined) return;
     try {
@@ -320,7 +327,7 @@ function applyHistoryWish(value: Message | Task, { configuration }: SendMessageR
   return 'status' in value ? limitHistory(value, configuration) : value;
 }
 
-/** The answer to a message that needs no task: a message, or a question as a task that waits for a new message. */
+/** Builds a reply that needs no task: a message, or a question in a task that waits for a new message. */
 function buildSingleReply(
   reply: Exclude<AgentReply, { readonly kind: 'job' }>,
   { message: userMessage, id, contextId }: IncomingMessage,
@@ -330,7 +337,7 @@ function buildSingleReply(
   return buildAgentMessage({ contextId, taskId: '' }, reply.parts);
 }
 
-/** Token and credentials are only ever written: who reads a config has no use for them but to impersonate us. */
+/** Omits token and credentials, which are write-only: a reader could use them only to impersonate this service. */
 function toWireConfig(
   taskId: string,
   { id, url, authentication }: Pick<PushConfig, 'id' | 'url' | 'authentication'>,
@@ -339,7 +346,7 @@ function toWireConfig(
   return { tenant: '', taskId, id, url, token: '', authentication: scheme };
 }
 
-/** Converts a problem of anything but a tool call to an A2A error, with its text, fixes and slug. */
+/** Converts any problem outside a tool call to an A2A error with its text, fixes and slug. */
 function toProtocolError(error: unknown, context: Pick<CallContext, 'log' | 'id'>): A2AError {
   if (error instanceof A2AError) return error;
   const problem = toProblem(error, context);
@@ -361,12 +368,12 @@ function toProtocolError(error: unknown, context: Pick<CallContext, 'log' | 'id'
 
 const maxPerCaller = 20;
 
-/** Counts the task streams that each caller has open in this process. Each costs little, and no caller needs many. */
+/** Counts each caller's open task streams in this process. A stream costs little, and no caller needs many. */
 export class OpenStreams {
-  /** By caller; one without any is not in it. */
+  /** Open streams by caller. Callers with none have no entry. */
   readonly #open = new Map<string, number>();
 
-  /** @returns what to call once the stream is over; undefined when this caller has too many */
+  /** @returns the function to call when the stream ends; undefined if this caller has too many streams */
   take(caller: string): (() => void) | undefined {
     const open = this.#open.get(caller) ?? 0;
     if (open >= maxPerCaller) return undefined;
@@ -390,13 +397,13 @@ class Updates<Event> {
     this.#wake.resolve(undefined);
   }
 
-  /** Nothing more comes. */
+  /** Ends the sequence. */
   end(): void {
     this.#over = true;
     this.#wake.resolve(undefined);
   }
 
-  /** All events until the end, those from before included. */
+  /** Yields all events until the end, including those that are already queued. */
   async *all(): AsyncGenerator<Event, void, undefined> {
     for (;;) {
       yield* this.#waiting.splice(0);

@@ -1,4 +1,4 @@
-// What the rest of the API uses of this room: tools over A2A.
+// Public interface of this room: tools over A2A.
 export { a2aPath, buildCardJson } from './agent-card.ts';
 export { createInterpreter } from './reply.ts';
 export { type AgentStart, startAgent } from './endpoint.ts';

@@ -1,4 +1,4 @@
-// Stores the push notification configs of tasks and delivers the task to each URL when it has ended.
+// Stores the push notification configs of tasks and delivers each task to its URLs when it ends.
 import { randomUUID } from 'node:crypto';
 import { RequestMalformedError, TaskNotFoundError } from '@a2a-js/sdk/errors';
 import type { TaskPushNotificationConfig, Task } from '@a2a-js/sdk';
@@ -15,15 +15,15 @@ import { toTask } from './task.ts';
 import { toAgentTask } from './calls.ts';
 
 export interface PushConfigsOptions {
-  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there is none */
+  /** @throws Problem (ledger-unconfigured, ledger-unavailable) if there is no database */
   readonly database: () => Database;
   readonly fetcher: Fetcher;
 }
 
-/** Configs of one task. */
+/** Maximum number of configs per task. */
 const maximum = 5;
 
-/** Keeps configs in PostgreSQL with the job, so that any replica has them. */
+/** Keeps configs with their job in PostgreSQL, so that every replica sees them. */
 export class PushConfigs {
   readonly #options: PushConfigsOptions;
 
@@ -31,7 +31,7 @@ export class PushConfigs {
     this.#options = options;
   }
 
-  /** Refuses an address that would not be notified. @throws Problem (url-refused), RequestMalformedError */
+  /** Rejects a URL that could not be notified. @throws Problem (url-refused), RequestMalformedError */
   async check({ url }: PushConfig, signal: AbortSignal): Promise<void> {
     try {
       await checkPushUrl(this.#options.fetcher, url, signal);
@@ -44,7 +44,7 @@ export class PushConfigs {
     }
   }
 
-  /** Adds a config, or replaces the one of the same id. @throws RequestMalformedError where there are too many */
+  /** Adds a config, or replaces the one with the same id. @throws RequestMalformedError if the task has too many */
   async save(job: string, { id, url, token, authentication }: PushConfig, version: string): Promise<void> {
     const secrets = [token ?? null, authentication?.scheme ?? null, authentication?.credentials ?? null];
     const saved = await this.#options.database().transaction(async (transaction) => {
@@ -70,7 +70,7 @@ export class PushConfigs {
     );
   }
 
-  /** One that is not there is as good as deleted. */
+  /** Deleting a config that does not exist succeeds. */
   async delete(job: string, id: string): Promise<void> {
     await this.#options.database().replay(statements.remove, [job, id]);
   }
@@ -85,7 +85,7 @@ function toPushConfig({ id, url, token, scheme, credentials }: statements.Config
   };
 }
 
-/** Where and how to notify somebody of the end of a task. */
+/** Where and how to send a notification when a task ends. */
 export interface PushConfig {
   readonly id: string;
   readonly url: string;
@@ -94,7 +94,7 @@ export interface PushConfig {
 }
 
 const maxSecret = 4_096;
-/** What a header may hold, so that no secret adds a header of its own. */
+/** Allowed header text: a secret must not add another header. */
 const headerText = z
   .string()
   .max(maxSecret, `must be at most ${maxSecret} characters`)
@@ -114,14 +114,14 @@ const fields = z.object({
     .optional(),
 });
 
-/** Validates a config as a caller sends it. @throws RequestMalformedError that says what to change */
+/** Validates a config from a caller. @throws RequestMalformedError that explains what to change */
 export function readPushConfig(given: TaskPushNotificationConfig): PushConfig {
   const { id, url, token, authentication } = given;
   const read = fields.safeParse({
     id: id === '' ? randomUUID() : id,
     url,
     token: token === '' ? undefined : token,
-    // A scheme alone, as clients of 0.3 may send it, authenticates nothing.
+    // Clients of 0.3 may send a scheme without credentials, which authenticates nothing.
     authentication: (authentication?.credentials ?? '') === '' ? undefined : authentication,
   });
   if (read.success) return { token: undefined, authentication: undefined, ...read.data };
@@ -129,7 +129,7 @@ export function readPushConfig(given: TaskPushNotificationConfig): PushConfig {
   throw new RequestMalformedError(`The push notification config is invalid: ${faults.join('; ')}.`);
 }
 
-/** Refuses an address that would not be notified. @throws Problem (url-refused, fetch-failed) */
+/** Rejects a URL that could not be notified. @throws Problem (url-refused, fetch-failed) */
 export async function checkPushUrl(fetcher: Fetcher, url: string, signal: AbortSignal): Promise<void> {
   await fetcher.check({ url, httpsOnly: true, signal });
 }
@@ -140,30 +140,33 @@ export interface PushDeliveriesOptions {
   readonly toolService: Pick<ToolService, 'follow'>;
   readonly baseUrl: string;
   readonly log: Logger;
-  /** Aborted when the process is about to end. */
+  /** Aborts when the process is about to exit. */
   readonly ending: AbortSignal;
   readonly times?: PushTimes | undefined;
 }
 
 export interface PushTimes {
-  /** After which another process takes over what this one tries; longer than a try. Default 30 s. */
+  /**
+   * Time after which another process retries a delivery that this one has claimed; longer than one attempt. Default 30
+   * s.
+   */
   readonly leaseMs: number;
-  /** Before the second try; each further one waits four times as long. Default 5 s. */
+  /** Delay before the second attempt; each further delay is four times as long. Default 5 s. */
   readonly firstMs: number;
 }
 
 const usualTimes: PushTimes = { leaseMs: 30_000, firstMs: 5_000 };
-/** With the usual times, the last one is about half an hour after the first. */
+/** With the default delays, the last attempt is about half an hour after the first. */
 const maxAttempts = 6;
 const timeoutMs = 10_000;
-/** Tried at once in one process. */
+/** Maximum number of parallel deliveries per process. */
 const atOnce = 20;
 
 const serializers = { newer: new V1PushNotificationSerializer(), older: new V03PushNotificationSerializer() };
 
 /**
- * Notifies the URLs of a task's configs of its end: at least once, a bounded number of times, by the process that comes
- * first, and by another one if that process dies.
+ * Notifies the URLs in a task's configs when the task ends: at least once, with a bounded number of attempts. The
+ * process that claims a delivery makes it; another takes over if that process dies.
  */
 export class PushDeliveries {
   readonly #options: PushDeliveriesOptions;
@@ -172,7 +175,7 @@ export class PushDeliveries {
     this.#options = options;
   }
 
-  /** Tries what is due. To be repeated. @returns how many */
+  /** Delivers pending notifications. Call this repeatedly. @returns the number of attempts */
   async deliver(): Promise<number> {
     const { database, ending, times = usualTimes } = this.#options;
     if (ending.aborted) return 0;
@@ -188,7 +191,7 @@ export class PushDeliveries {
       await this.#send(push);
       await database().replay(statements.end, [...own, 'delivered']);
     } catch (error) {
-      // The next process begins where this one stopped.
+      // The next process retries immediately.
       if (ending.aborted) return void (await database().replay(statements.retry, [...own, 0]));
       const isLast = push.attempts >= maxAttempts || isFinal(error);
       log.warn(
@@ -210,7 +213,7 @@ export class PushDeliveries {
   }
 }
 
-/** Sends a task once. @throws Problem (url-refused, fetch-failed) */
+/** Sends a task to one URL. @throws Problem (url-refused, fetch-failed) */
 export async function sendPush(
   fetcher: Fetcher,
   push: Pick<statements.ClaimedPush, 'url' | 'token' | 'scheme' | 'credentials' | 'version'>,
@@ -230,7 +233,7 @@ export async function sendPush(
     },
     body,
     httpsOnly: true,
-    // The sender of this configuration did not name the redirect target, and a redirected POST often loses its body.
+    // The caller did not name the redirect target, and a redirected POST often loses its body.
     stayHere: true,
     maxBytes: 1_048_576,
     timeoutMs,
@@ -239,7 +242,7 @@ export async function sendPush(
   if (status < 200 || status > 299) throw new Problem(fetchFailed, `${describeOrigin(url)} returned status ${status}.`);
 }
 
-/** Nothing that another try would change: the address is closed to us, or the task is gone. */
+/** Returns whether another attempt could not succeed: the URL is not allowed, or the task no longer exists. */
 function isFinal(error: unknown): boolean {
   return error instanceof Problem && [urlRefused, unknownJob].includes(error.type);
 }

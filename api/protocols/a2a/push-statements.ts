@@ -1,4 +1,4 @@
-// The statements of push notifications: one round trip each.
+// SQL statements for push notifications, one round trip each.
 import { z } from 'zod';
 import { prefixStatements } from '../../billing/index.ts';
 
@@ -17,10 +17,13 @@ const config = z.object({
 });
 export type ConfigRow = z.output<typeof config>;
 
-/** $1 job. Callers that add configs wait for each other, so that their number is right. */
+/** $1 job. Serializes callers that add configs, so that the count is correct. */
 export const lock = defineStatement('lock', 'select id from tools.job where id = $1::uuid for update', one);
 
-/** $1 job, $2 id, $3 url, $4 token, $5 scheme, $6 credentials, $7 version, $8 maximum. No row: there are too many. */
+/**
+ * $1 job, $2 id, $3 url, $4 token, $5 scheme, $6 credentials, $7 version, $8 maximum. Returns no row if there are too
+ * many.
+ */
 export const save = defineStatement(
   'save',
   `insert into agents.push_config (job, id, url, token, scheme, credentials, version)
@@ -46,7 +49,7 @@ export const remove = defineStatement(
   one,
 );
 
-/** $1 lease ms, $2 how many. Those of jobs that have ended, each for one process at a time. */
+/** $1 lease ms, $2 limit. Claims configs of jobs that have ended, each for one process at a time. */
 export const claim = defineStatement(
   'claim',
   `with due as (
@@ -66,14 +69,14 @@ export const claim = defineStatement(
 );
 export type ClaimedPush = z.output<typeof claim.row>;
 
-/** $1 job, $2 id, $3 attempts, $4 ms. Tried again, unless it was replaced meanwhile. */
+/** $1 job, $2 id, $3 attempts, $4 ms. Schedules another attempt, unless the config was replaced in the meantime. */
 export const retry = defineStatement(
   'retry',
   `update agents.push_config set due_at = ${formatLater('$4')} where job = $1::uuid and id = $2 and attempts = $3::int and state = 'waiting' returning id`,
   one,
 );
 
-/** $1 job, $2 id, $3 attempts, $4 state. Its secrets go with it. */
+/** $1 job, $2 id, $3 attempts, $4 state. Ends the delivery and deletes its secrets. */
 export const end = defineStatement(
   'end',
   `update agents.push_config set state = $4, token = null, scheme = null, credentials = null

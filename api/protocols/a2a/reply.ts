@@ -1,4 +1,5 @@
-// Replies to one A2A message: finds the call in it or has a model interpret its words, then runs it, asks back or helps.
+// Replies to one A2A message: finds a tool call in it or has a model interpret its text, then runs the call, asks a
+// question or returns help.
 import type { Message, Part } from '@a2a-js/sdk';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
@@ -11,7 +12,7 @@ import type { Offer } from '../../apps/index.ts';
 import { type Payer, zero } from '../../billing/index.ts';
 import type { PayerFor } from '../../models/index.ts';
 
-/** Parts of a message, what the agent has to ask first, or a job. */
+/** Parts of a message, a question for the caller, or a job. */
 export type AgentReply =
   | { readonly kind: 'parts'; readonly parts: Part[] }
   | { readonly kind: 'question'; readonly parts: Part[] }
@@ -30,14 +31,14 @@ export async function replyTo(options: AgentOptions, message: Message, site: Sit
   return 'task' in result ? { kind: 'job', ...result } : { kind: 'parts', parts: buildAnswerParts(result) };
 }
 
-/** What is not a problem is a fault of ours, which shows nothing of its insides. */
+/** Any other error is a bug. Its details are logged and not shown to the caller. */
 export function toProblem(error: unknown, { log, id }: Pick<CallContext, 'log' | 'id'>): Problem {
   if (error instanceof Problem) return error;
   log.error({ err: error }, 'call failed');
   return new Problem(internalFault, `Something went wrong on our side. It is logged as ${id}.`, { cause: error });
 }
 
-/** A person or an agent that asks what there is. */
+/** Matches a request for an overview of the tools. */
 const asksForHelp = /^\W*help\W*$|what can (you|i) do|(which|what|list).*\b(tools|skills|capabilities)\b/i;
 
 async function replyToWords({ offer, call, interpret }: AgentOptions, text: string, site: Site): Promise<AgentReply> {
@@ -78,13 +79,13 @@ async function replyToWords({ offer, call, interpret }: AgentOptions, text: stri
   }
 }
 
-/** What reading the words cost, in addition to the call itself. */
+/** Describes what interpreting the text cost, in addition to the call. */
 function describeCost({ model, cost_usd: cost }: InterpretationCost): string {
   const by = model === undefined ? 'A model' : `The model ${model}`;
   return `${by} read the words; ${cost === undefined ? 'what that costs is not known yet' : `that cost $${cost}, in addition to the call`}.`;
 }
 
-/** Apps are not called through the agent; it returns their URLs. */
+/** The agent does not call apps; it returns their URLs. */
 function describeApp(slug: string, { apps, baseUrl }: AgentOptions['offer']): Record<string, unknown> {
   const app = apps().find((one) => one.slug === slug);
   if (app === undefined)
@@ -103,8 +104,8 @@ export type AgentRequest =
   | { readonly kind: 'words'; readonly text: string };
 
 /**
- * A data part, or a text with the same JSON, alone or in a fenced block, names a tool. Its arguments are in `arguments`
- * or next to the name; without a name, they must be those of exactly one tool.
+ * Finds a tool call in a data part, or in text with the same JSON (alone or in a fenced block). The arguments are in
+ * `arguments` or next to the tool name. Without a name, they must match exactly one tool.
  */
 export function readRequest(message: Message, tools: readonly Tool[] = []): AgentRequest {
   const texts: string[] = [];
@@ -117,7 +118,7 @@ export function readRequest(message: Message, tools: readonly Tool[] = []): Agen
   return { kind: 'words', text: texts.join('\n').slice(0, 8_000) };
 }
 
-/** The first JSON of a text that is a call: all of it, or a fenced block. */
+/** Finds the first tool call in a text: the whole text, or a fenced block of JSON. */
 function findCall(content: Message['parts'][number]['content'], tools: readonly Tool[]): AgentRequest | undefined {
   if (content?.$case !== 'text') return undefined;
   const blocks = [...content.value.matchAll(/```(?:json[c5]?)?[ \t]*\r?\n(.*?)```/gis)].map(([, block = '']) => block);
@@ -139,7 +140,10 @@ function toCall(given: unknown, tools: readonly Tool[]): AgentRequest | undefine
   return tool === undefined ? undefined : { kind: 'call', tool: tool.name, arguments: alone.data ?? {} };
 }
 
-/** The only tool with these fields that needs no others: by their own names first, then by their other names too. */
+/**
+ * Finds the only tool that accepts these fields and requires no others. Primary field names take precedence over
+ * aliases.
+ */
 function findOnlyTool(names: readonly string[], tools: readonly Tool[]): Tool | undefined {
   if (names.length === 0) return undefined;
   for (const aliased of [false, true]) {
@@ -165,7 +169,7 @@ function parseJsonOrUndefined(text: string): unknown {
   }
 }
 
-/** Explains how to run a tool, with details of the tools that the text names, or else a line for each tool. */
+/** Explains how to run a tool: details of the tools that the text names, or one line for every tool. */
 export function buildHelpText({ tools, baseUrl }: Offer, text: string): string {
   const named = findMentionedTools(tools, text);
   const how = 'To run a tool, send a data part {"tool": "<name>", "arguments": {…}}, or the same JSON as a text part.';
@@ -179,7 +183,7 @@ export function buildHelpText({ tools, baseUrl }: Offer, text: string): string {
     .join('\n\n');
 }
 
-/** Whether a text names a tool. */
+/** Returns whether a text names a tool. */
 export function isToolMentioned({ tools }: Pick<Offer, 'tools'>, text: string): boolean {
   return findMentionedTools(tools, text).length > 0;
 }
@@ -208,8 +212,8 @@ const answer = z.object({
 const maxTokens = 1_000;
 
 /**
- * Creates the function that has a model map words to a tool with arguments, or say what is missing. The model call is
- * charged like any other, and its cost is part of the answer.
+ * Creates the function that has a model map text to a tool with arguments, or ask for what is missing. The model call
+ * is charged like any other, and its cost is part of the reply.
  */
 export function createInterpreter({
   tools,
@@ -232,14 +236,14 @@ export function createInterpreter({
       });
       return checkInterpretation(value, tools, cost(model));
     } catch (error) {
-      // A model that does not answer as it is asked to has understood nothing; what it cost is still said.
+      // If the model ignores its instructions, it has understood nothing, but its cost is still reported.
       if (!(error instanceof Problem) || error.type !== toolFailed) throw error;
       return { kind: 'unsure', question: 'The model did not recognize a tool in this request.', cost: cost() };
     }
   };
 }
 
-/** Only a call that the tool would take is made: a made-up name or argument is asked back instead. */
+/** Accepts only a call that the tool would accept. For an invented tool name or argument, asks a question instead. */
 function checkInterpretation(
   { tool: name, arguments: given, question }: z.output<typeof answer>,
   tools: readonly Tool[],

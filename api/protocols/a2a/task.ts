@@ -1,4 +1,4 @@
-// Converts jobs to A2A tasks, events and pages: result as an artifact, problem in the status message, parts and messages.
+// Converts jobs to A2A tasks, events and pages: the result becomes an artifact, a problem the status message.
 import { randomUUID } from 'node:crypto';
 import {
   type Artifact,
@@ -20,13 +20,13 @@ import { a2aPath } from './agent-card.ts';
 import type { AgentTask, AgentTasks, TaskFilter, AgentAnswer } from './calls.ts';
 import type { CallContext } from '../../http/index.ts';
 
-/** Where a problem is reported: its links, and the request in the log. */
+/** Context for a reported problem: base URL for its links, and the request id in the log. */
 export interface ProblemSite {
   readonly baseUrl: string;
   readonly requestId: string;
 }
 
-/** Whether it will not change any more. */
+/** Returns whether the task is in a final state. */
 export function hasEnded({ state }: Pick<AgentTask, 'state'>): boolean {
   return state === 'done' || state === 'failed';
 }
@@ -42,12 +42,12 @@ export function toTaskState(
   return toRefusedState(problem);
 }
 
-/** A call that the caller has to change is rejected; one that failed on our side may be sent again. */
+/** A call that the caller has to change is rejected. A call that failed on our side has failed, and may be repeated. */
 function toRefusedState(problem: { status: number } | undefined): TaskState {
   return problem !== undefined && problem.status < 500 ? TaskState.TASK_STATE_REJECTED : TaskState.TASK_STATE_FAILED;
 }
 
-/** The task as it is sent as a whole. */
+/** Builds the complete task. */
 export function toTask(task: AgentTask, site: ProblemSite, metadata?: Record<string, unknown>): Task {
   const { id, contextId, progress } = task;
   const artifact = buildArtifact(task);
@@ -61,7 +61,7 @@ export function toTask(task: AgentTask, site: ProblemSite, metadata?: Record<str
   };
 }
 
-/** The events of a stream that end it: the result, if there is one, and the final status. */
+/** Builds the last events of a stream: the result, if there is one, and the final status. */
 export function endEvents(task: AgentTask, site: ProblemSite): StreamResponse[] {
   const { id: taskId, contextId } = task;
   const artifact = buildArtifact(task);
@@ -76,7 +76,7 @@ export function endEvents(task: AgentTask, site: ProblemSite): StreamResponse[] 
   return [{ payload: { $case: 'artifactUpdate', value } }, status];
 }
 
-/** A step of a job that goes on. */
+/** Builds the event for one progress step. */
 export function buildProgressEvent(
   { id: taskId, contextId }: AgentTask,
   { done, message }: { readonly done: number; readonly message: string },
@@ -91,7 +91,7 @@ export function buildProgressEvent(
   };
 }
 
-/** A task that nothing more is known of: a question of ours, or a call that was refused. */
+/** Builds a task that is not stored: a question from the agent, or a rejected call. */
 export function buildSingleTask(
   { id, contextId, userMessage }: { readonly id: string; readonly contextId: string; readonly userMessage: Message },
   state: TaskState,
@@ -111,7 +111,7 @@ export function buildSingleTask(
   };
 }
 
-/** The state and the parts of a call that was refused. */
+/** Returns the state and the message parts of a rejected call. */
 export function buildRefusal(problem: Problem, { baseUrl, requestId }: ProblemSite): [TaskState, Part[]] {
   const parts = [buildTextPart(problem.message), buildDataPart(buildProblemBody(problem, baseUrl, a2aPath, requestId))];
   return [toRefusedState(problem.type), parts];
@@ -146,7 +146,7 @@ function buildArtifact({ tool, answer }: AgentTask): Artifact | undefined {
 const usualSize = 50;
 const maxSize = 100;
 
-/** Lists a page of the caller's tasks, as ListTasks asks for it. @throws RequestMalformedError */
+/** Lists a page of the caller's tasks for ListTasks. @throws RequestMalformedError */
 export async function listTaskPage(
   tasks: AgentTasks | undefined,
   params: ListTasksRequest,
@@ -196,7 +196,7 @@ export function checkHistoryLength(wish: HistoryWish | undefined): void {
   if ((wish?.historyLength ?? 0) < 0) throw new RequestMalformedError('historyLength must be 0 or more.');
 }
 
-/** A history has one message at most: the call. @throws RequestMalformedError */
+/** Trims the history, which has at most one message: the call. @throws RequestMalformedError */
 export function limitHistory(task: Task, wish: HistoryWish | undefined): Task {
   checkHistoryLength(wish);
   return wish?.historyLength === 0 ? { ...task, history: [] } : task;
@@ -205,7 +205,7 @@ export function limitHistory(task: Task, wish: HistoryWish | undefined): Task {
 export const buildTextPart = (text: string): Part => buildPart({ $case: 'text', value: text }, 'text/plain', '');
 export const buildDataPart = (value: unknown): Part => buildPart({ $case: 'data', value }, 'application/json', '');
 
-/** The result of a call, and its file, if any: inside, or as a link. */
+/** Builds the result of a call and its file, if any: inline, or as a link. */
 export function buildAnswerParts({ answer, file }: AgentAnswer): Part[] {
   const parts = [buildDataPart(answer)];
   if (file?.bytes !== undefined)
@@ -214,7 +214,7 @@ export function buildAnswerParts({ answer, file }: AgentAnswer): Part[] {
   return parts;
 }
 
-/** A message of the agent. */
+/** Builds a message from the agent. */
 export function buildAgentMessage(
   { contextId, taskId }: { readonly contextId: string; readonly taskId: string },
   parts: Part[],
@@ -231,7 +231,7 @@ export function buildAgentMessage(
   };
 }
 
-/** The call that a job does, as the message of the user that it came from. */
+/** Reconstructs the user's message that started a job. */
 export function buildCallMessage({ id, contextId, tool, input }: AgentTask): Message {
   const message = buildAgentMessage({ contextId, taskId: id }, [buildDataPart({ tool, arguments: input })]);
   return { ...message, messageId: id, role: Role.ROLE_USER };

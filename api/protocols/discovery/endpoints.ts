@@ -1,4 +1,4 @@
-// Serves the documents that describe this service, and the front page. Every document is derived; none is written by hand.
+// Serves the front page and the documents that describe this service. All documents are generated.
 import { z } from 'zod';
 import { Problem, buildProblemUrl, type ProblemType } from '../../../lib/problem.ts';
 import {
@@ -24,15 +24,15 @@ import { isOffered, type Offer, type Site } from '../../apps/index.ts';
 import { activatorProblems } from '../../../crds/reports.ts';
 import { internalProblems } from '../../accounting/index.ts';
 
-/** What is described in addition to the endpoints. What is left out does not exist. */
+/** What the documents describe in addition to the endpoints. Anything omitted does not exist here. */
 export type OfferOptions = Partial<Omit<Offer, 'baseUrl'>>;
 
-/** What other rooms show of this one. */
+/** Pages that other rooms provide for this one. */
 export interface DiscoveryPages {
   readonly front?: FrontPage;
 }
 
-/** Endpoints that describe `others` and themselves. */
+/** Creates the endpoints that describe `others` and themselves. */
 export function createDiscoveryEndpoints(
   others: readonly Endpoint[],
   baseUrl: string,
@@ -227,10 +227,7 @@ const paths: Readonly<Record<string, string>> = {
   capabilities: '/agent-capabilities.json',
 };
 
-/**
- * Answers a person at `/`. It is made by the room of pages, which comes after this one.
- * @param headers to answer with
- */
+/** Renders `/` for a browser. The pages room, which is created later, provides it. @param headers to answer with */
 export type FrontPage = (
   query: RequestFields,
   context: RequestContext,
@@ -245,8 +242,8 @@ const ofThePage = z.strictObject({
 });
 
 /**
- * The front page: HTML for a person, JSON for a program, and a Link header to every document.
- * @param page without it, a person gets what programs get
+ * Defines the front page: HTML for browsers, JSON for programs, and a Link header with every document. @param page if
+ * absent, browsers get JSON too
  */
 function createFrontEndpoint(site: Site, page?: FrontPage): Endpoint {
   return defineEndpoint({
@@ -259,7 +256,8 @@ function createFrontEndpoint(site: Site, page?: FrontPage): Endpoint {
     description:
       'HTML for people, JSON for programs. The Link header points to the documents that describe this service. Query parameters apply to the page alone.',
     query: ofThePage,
-    // Links to a page are shared with fields of all kinds: a page lets them pass, a program learns of its mistake.
+    // Shared links carry all kinds of query parameters: the HTML page ignores unknown ones, but a program gets an
+    // error.
     read: ({ query }: RawInput) => query,
     output: z.record(z.string(), z.string()),
     responseHeaders: {
@@ -309,7 +307,7 @@ const links: readonly Link[] = [
   { path: '/mcp', rel: 'service', type: 'application/json', title: 'Model Context Protocol' },
 ];
 
-/** Formats the Link header (RFC 8288), which leads a program to the documents that exist here. */
+/** Formats the Link header (RFC 8288) that points programs to the documents of this installation. */
 function formatLinkHeader(site: Site): string {
   return links
     .filter(({ path }) => isOffered(site, path))
@@ -317,7 +315,10 @@ function formatLinkHeader(site: Site): string {
     .join(', ');
 }
 
-/** Collects every problem type with a page, by slug: those of the endpoints, and those of programs and ports that have no endpoint here. */
+/**
+ * Collects every documented problem type, by slug: those of the endpoints, and those of programs and ports without an
+ * endpoint here.
+ */
 export function collectDocumentedProblems(endpoints: readonly Endpoint[]): ReadonlyMap<string, ProblemType> {
   const others = [...Object.values(activatorProblems), ...internalProblems];
   return new Map([...others.map((type) => [type.slug, type] as const), ...collectProblemTypes(endpoints)]);

@@ -1,4 +1,5 @@
-// Renders /llms.txt, an overview for language models (llmstxt.org), and /llms-full.txt, from the same definitions as all else.
+// Renders /llms.txt (llmstxt.org), an overview for language models, and /llms-full.txt. Both are generated from the
+// endpoint and tool definitions.
 import { z } from 'zod';
 import {
   serviceAuthentication,
@@ -86,7 +87,7 @@ function explainAppCalls(site: Site): string | undefined {
     : `Each app has its own URL. For metered calls, send POST ${at} with {"method", "path", "query", "headers", "body"} as JSON, or send any request to ${at}/<path>.`;
 }
 
-/** Operations of an app that are named; search_tools finds the others. */
+/** Maximum number of operations listed per app; search_tools finds the others. */
 const maxNames = 10;
 
 function formatAppLine({ slug, title, url, description: about, category, repo }: HostedAppSummary, site: Site): string {
@@ -97,7 +98,7 @@ function formatAppLine({ slug, title, url, description: about, category, repo }:
     names.length === 0
       ? ''
       : ` Operations (call_tool on /mcp, or /mcp/${slug}): ${names.slice(0, maxNames).join(', ')}${more}.`;
-  // Models read this document: what an author wrote gets no markup and no line of its own.
+  // Models read this document, so text from authors must not contain markup or line breaks.
   return `- [${toPlainText(title)}](${url}): ${about === '' ? '' : `${toPlainText(about)} `}(${kind}slug: ${slug}; source: ${repo})${tools}`;
 }
 
@@ -105,14 +106,14 @@ function formatEndpointLine({ method, path, summary }: Endpoint, baseUrl: string
   return `- [${method} ${path}](${baseUrl}${path}): ${toOneLine(summary)}`;
 }
 
-/** Tools have lines of their own. */
+/** Excludes the tools, which are listed separately. */
 function isOfInterest({ path }: Endpoint): boolean {
   return path.startsWith('/api/') || path.startsWith('/v1/') || path === '/mcp' || path === '/a2a';
 }
 
 /**
- * Renders /llms-full.txt: everything that an agent needs in one file, so that it asks for no other document: tools with
- * all fields, how quota and errors work, models, endpoints.
+ * Renders /llms-full.txt: everything that an agent needs in one file, so that it requests no other document. It covers
+ * tools with all fields, quota, errors, models and endpoints.
  */
 export function buildLlmsFullText(site: Site): string {
   return `${[
@@ -249,12 +250,12 @@ function listProblemTypes({ endpoints }: Site): string {
     .join('\n');
 }
 
-/** Models read this document: what an author wrote gets no markup and no line of its own. */
+/** Removes markup and line breaks from authors' text, because models read this document. */
 function toPlainText(text: string): string {
   return toOneLine(text).replaceAll(/[[\]()<>`*_#!|\\]/g, '');
 }
 
-/** A JSON Schema as far as its fields are described in Markdown: name, type, whether it is required, what it means. */
+/** The parts of a JSON Schema that the Markdown describes: name, type, whether it is required, and description. */
 interface FieldSchema {
   readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
@@ -273,7 +274,7 @@ interface FieldSchema {
   readonly required?: readonly string[];
 }
 
-/** Formats a line for each field of an object, and none for any other schema. */
+/** Formats one line per field of an object; returns nothing for other schemas. */
 function describeFields(schema: z.ZodType, io: 'input' | 'output'): string[] {
   const { properties = {}, required = [] } = z.toJSONSchema(schema, { io }) as FieldSchema;
   return Object.entries(properties).map(([name, field]) => {
@@ -288,7 +289,7 @@ function describeFields(schema: z.ZodType, io: 'input' | 'output'): string[] {
   });
 }
 
-/** Lists the fields without which a call is rejected, in their order. */
+/** Lists the required fields, in order. */
 function listRequiredFields(schema: z.ZodType): readonly string[] {
   return (z.toJSONSchema(schema, { io: 'input' }) as FieldSchema).required ?? [];
 }

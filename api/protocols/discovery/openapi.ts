@@ -19,7 +19,7 @@ import { quotaFields } from '../../billing/index.ts';
 
 type Json = Record<string, unknown>;
 
-/** Builds the document that describes these endpoints. */
+/** Builds the document for these endpoints. */
 export function buildOpenApi(endpoints: readonly Endpoint[], baseUrl: string): Json {
   const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.path);
   return {
@@ -51,7 +51,7 @@ export function buildOpenApi(endpoints: readonly Endpoint[], baseUrl: string): J
   };
 }
 
-/** Adds a path for each app that is live now, described as that app. */
+/** Adds a path for each live app, described as that app. */
 export function addAppPaths(document: Json, { endpoints, apps }: Pick<Site, 'endpoints' | 'apps'>): Json {
   const call = endpoints.find(({ path }) => path === callAppPath);
   const live = apps();
@@ -108,7 +108,7 @@ function buildParameters(schema: z.ZodObject | undefined, location: 'path' | 'qu
   });
 }
 
-/** Whether a query parameter is sent as JSON text: objects, lists of objects and any JSON. */
+/** Returns whether a query parameter is sent as JSON text: objects, lists of objects and arbitrary JSON. */
 function isJson(form: Json): boolean {
   const alternatives = [form['anyOf'], form['oneOf']].flat().filter((one) => typeof one === 'object');
   if (alternatives.length > 0) return alternatives.some((one) => isJson(one as Json));
@@ -136,15 +136,13 @@ function buildUnchangedResponse({ maxAgeSeconds }: Endpoint): Json {
       };
 }
 
-/**
- * The output schema is that of the JSON response; bytes and events have only a media type.
- */
+/** Describes the JSON response with the output schema. Binary and event responses have only a media type. */
 function buildContent(type: string, json: Json): Json {
   if (/^application\/(.+\+)?json$/.test(type)) return { schema: json };
   return type.startsWith('text/') && type !== eventStreamType ? { schema: { type: 'string' } } : {};
 }
 
-/** Describes the problems by status. Several problems of one status share its entry. */
+/** Describes the problems by status code. Problems with the same status share one entry. */
 function buildProblemResponses(endpoint: Endpoint): Json {
   const always =
     endpoint.body === undefined
@@ -170,16 +168,16 @@ function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
     override: ({ jsonSchema }) => {
       rewriteTupleAsList(jsonSchema);
       moveFieldsIntoAlternatives(jsonSchema);
-      // A response may get members within 1.x (docs/versioning.md), so none of its objects is closed.
+      // Responses may gain members within 1.x (docs/versioning.md), so no object is closed.
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },
   });
-  // The dialect of every schema is that of the document.
+  // The document declares the dialect of every schema.
   delete described['$schema'];
   return replaceTypeLists(described) as Json;
 }
 
-/** A list of types becomes alternatives: few programs that read the document know more than one type of a field. */
+/** Replaces type lists with alternatives: few OpenAPI tools support more than one type per field. */
 function replaceTypeLists(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(replaceTypeLists);
   if (typeof schema !== 'object' || schema === null) return schema;
@@ -191,7 +189,7 @@ function replaceTypeLists(schema: unknown): unknown {
   return { anyOf: type.map((one: unknown) => ({ type: one })), ...inside };
 }
 
-/** A tuple of one type is described as a list of its length: few programs that read the document know prefixItems. */
+/** Describes a homogeneous tuple as an array of fixed length: few OpenAPI tools support prefixItems. */
 function rewriteTupleAsList(schema: z.core.JSONSchema.BaseSchema): void {
   const { prefixItems } = schema;
   const [first] = prefixItems ?? [];
@@ -202,9 +200,9 @@ function rewriteTupleAsList(schema: z.core.JSONSchema.BaseSchema): void {
 }
 
 /**
- * Of an object of which one of some fields is required, each alternative becomes a whole object. Some generators of
- * clients take an alternative for a type by itself, and one that only says `required` for any value; others (Go) send the
- * fields of the object around the alternatives, which therefore keeps them.
+ * If an object requires one of several fields, repeats the other fields in each alternative. Some client generators
+ * treat an alternative as a complete type, and one with only `required` as any value. Others (Go) use the fields around
+ * the alternatives, so those stay too.
  */
 function moveFieldsIntoAlternatives(schema: z.core.JSONSchema.BaseSchema): void {
   const { type, properties, required = [], additionalProperties, oneOf } = schema;
@@ -221,7 +219,7 @@ function moveFieldsIntoAlternatives(schema: z.core.JSONSchema.BaseSchema): void 
   })) as z.core.JSONSchema.BaseSchema[];
 }
 
-/** Response headers, defined once as components: what every response has, and what an endpoint sends because of its kind. */
+/** Response headers as shared components: those of every response, and those that depend on the kind of endpoint. */
 const descriptions = {
   'X-Request-Id': 'Id of the request, as in problems and in the log.',
   'X-Quota-Hint': 'Sent when less than a fifth of the free quota is left: how much, and how to continue.',
@@ -239,7 +237,7 @@ const headerComponents: Json = Object.fromEntries(
   Object.entries(descriptions).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
 );
 
-/** Headers of a successful response. */
+/** Lists the headers of a successful response. */
 function buildSuccessHeaders(endpoint: Endpoint): Json {
   return {
     ...buildHeaderReferences(['X-Request-Id', ...listProblemHeaders(endpoint), ...listCacheHeaders(endpoint)]),
@@ -247,12 +245,12 @@ function buildSuccessHeaders(endpoint: Endpoint): Json {
   };
 }
 
-/** Headers of a 304 response. */
+/** Lists the headers of a 304 response. */
 function buildUnchangedHeaders(): Json {
   return buildHeaderReferences(['X-Request-Id', 'ETag', 'Cache-Control']);
 }
 
-/** Headers of the endpoint's problems with this status. */
+/** Lists the headers of the endpoint's problems with this status. */
 function buildProblemHeaders(endpoint: Endpoint, status: number): Json {
   return {
     ...buildHeaderReferences([
@@ -266,7 +264,7 @@ function buildProblemHeaders(endpoint: Endpoint, status: number): Json {
   };
 }
 
-/** Calls that spend quota report what is left of it. Calls that can be replayed report whether they were. */
+/** Calls that spend quota report the remaining quota. Calls that can be replayed report whether they were. */
 function listProblemHeaders({ problems }: Endpoint): HeaderName[] {
   const slugs = new Set(problems.map(({ slug }) => slug));
   return [
@@ -279,7 +277,7 @@ function listCacheHeaders({ maxAgeSeconds }: Endpoint): HeaderName[] {
   return maxAgeSeconds === undefined ? ['Cache-Control'] : ['ETag', 'Cache-Control'];
 }
 
-/** Headers that an endpoint describes itself. */
+/** Describes the headers that an endpoint defines itself. */
 function describeOwnHeaders(headers: Readonly<Record<string, string>> = {}): Json {
   return Object.fromEntries(
     Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
@@ -297,7 +295,7 @@ const addDescription = (schema: Json, description: string): Json => ({ ...schema
 
 const { $schema: _, ...quota } = z.toJSONSchema(quotaFields, { io: 'input' });
 
-/** Members that our problem types add to those of RFC 9457. A problem has only those that help with it. */
+/** Members that our problem types add to those of RFC 9457. Each problem has only those that apply to it. */
 const addedMembers: Readonly<Record<string, Json>> = {
   actions: {
     type: 'array',

@@ -1,5 +1,6 @@
-// search_tools and call_tool: the operations of every hosted app behind two tools, so that the list of tools stays short
-// whatever apps offer. They are helpers of /mcp and no tools at /t: they find and pass on, and cost nothing themselves.
+// Implements search_tools and call_tool, which give access to the operations of every hosted app. Two fixed tools keep
+// the tool list short, however many operations apps offer. They exist only on /mcp, not on /t: they search and forward,
+// and cost nothing themselves.
 import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { createUnknownNameProblem } from '../../../lib/problem.ts';
@@ -11,7 +12,7 @@ export const callName = 'call_tool';
 
 const maxLimit = 20;
 const defaultLimit = 10;
-/** Bytes of the schemas that one search returns; the first is always there. */
+/** Maximum bytes of schemas in one search result; the first schema is always included. */
 const maxSchemaBytes = 24_000;
 
 const search = z
@@ -62,7 +63,7 @@ export interface AppOperationOptions {
   readonly toolRegistry: ToolRegistry;
 }
 
-/** Answers search_tools. @throws Problem (invalid-request, unknown-app, app-not-live) */
+/** Runs search_tools. @throws Problem (invalid-request, unknown-app, app-not-live) */
 export function searchOperations(given: unknown, { more }: AppOperationOptions, id: string): CallToolResult {
   const since = performance.now();
   const { query = '', app, limit } = readPart('argument', search, given);
@@ -88,7 +89,7 @@ interface FoundOperation extends Pick<FoundTool, 'name' | 'app' | 'title' | 'des
   readonly schema_omitted?: string;
 }
 
-/** Schemas come with the best matches only, as far as they fit into one answer. */
+/** Adds schemas to the best matches, as many as fit in one response. */
 function addSchemas(found: readonly FoundTool[]): FoundOperation[] {
   let left = maxSchemaBytes;
   return found.map(({ name, app, title, description, inputSchema }, index) => {
@@ -106,7 +107,7 @@ function addSchemas(found: readonly FoundTool[]): FoundOperation[] {
 }
 
 /**
- * Answers call_tool by the operation itself. @throws Problem (invalid-request, unknown-tool), and what the call of the
+ * Runs call_tool by calling the operation. @throws Problem (invalid-request, unknown-tool), and anything that the
  * operation throws
  */
 export async function callOperation(

@@ -19,11 +19,14 @@ import {
 } from '../../tools/index.ts';
 import type { Guides } from '../../catalog/index.ts';
 
-/** What clients can show as an image. SVG is text to them. */
+/** Types that clients can show as an image. They treat SVG as text. */
 const images = /^image\/(png|jpeg|gif|webp)$/;
 const texts = /^(text\/|image\/svg\+xml|application\/(json|[a-z0-9.-]+\+(json|xml)|xml)$)/;
 
-/** Converts a result: structured, the same as text, its file as a link and, if small or if `raw` asks for it, embedded. */
+/**
+ * Converts a result to MCP content: structured, the same as text, and its file as a link. Small files, and all files if
+ * `raw` is set, are embedded too.
+ */
 export function toCallResult(result: ToolResult, raw: boolean): CallToolResult {
   const structuredContent = toEnvelope(result, false);
   const { meta, run } = result;
@@ -60,7 +63,7 @@ function embedArtifact({ bytes, mediaType }: Artifact, uri: string): ContentBloc
   return { type: 'resource', resource: toResourceContents({ bytes, mediaType }, uri) };
 }
 
-/** A file as a resource: text as it is, all else in base64. */
+/** Converts a file to a resource: text as is, everything else in base64. */
 export function toResourceContents(
   { bytes, mediaType }: Pick<Artifact, 'bytes' | 'mediaType'>,
   uri: string,
@@ -82,8 +85,9 @@ export interface ResourcesOptions {
 const json = 'application/json';
 
 /**
- * Serves the guides, which are listed, and files that tools created, so that a resource_link can be read over the same
- * connection. Files are not listed: the URI of a file is the permission to read it, and only its creator has it.
+ * Serves the guides, which are listed, and files that tools created, so that a client can read a resource_link over the
+ * same connection. Files are not listed: knowing the URI of a file is the permission to read it, and only its creator
+ * has the URI.
  */
 export function offerResources({ server }: McpServer, { baseUrl, artifacts, guides }: ResourcesOptions): void {
   server.setRequestHandler('resources/list', () => ({
@@ -123,7 +127,7 @@ async function read(uri: string, { baseUrl, artifacts, guides }: ResourcesOption
   return { contents: [toResourceContents(file, uri)] };
 }
 
-/** Where there is no database, there is no file either. */
+/** Without a database there are no files either. */
 function ignoreProblem(error: unknown): undefined {
   if (!(error instanceof Problem)) throw error;
 }

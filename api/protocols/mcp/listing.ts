@@ -1,18 +1,17 @@
-// The tools as MCP lists them: arguments, the shape of the result, and what a client may assume of each. A list is read
-// whole into the context of a model, so what all tools have in common is said once, in the instructions,
-// and other names of fields, which are read as well, are left to the documents.
+// Lists the tools for MCP: arguments, result shape, and annotations for clients. A model reads the whole list into its
+// context. So what all tools share is stated once, in the instructions, and field aliases are left to the documents.
 import type { Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { formatMoney, parseMoney } from '../../billing/index.ts';
 import { getTimeLimitMs, type Tool, ToolReader, type ToolRegistry, defaultLimitMs } from '../../tools/index.ts';
 
-/** Tools that can be called here, and those that cannot. */
+/** Tools that can be called here, and tools that are off. */
 export interface ToolListing {
   readonly on: readonly ListedTool[];
   readonly off: readonly ListedTool[];
 }
 
-/** What every call and every result has in common. Part of the instructions. */
+/** States what every call and result has in common. Part of the instructions. */
 export const resultText =
   'Every tool takes `s`, a session name of your choice (1 to 64 letters, digits, ".", "_" or "-"), which groups your calls and separates spaces of memory (without a key, memory takes only one that is hard to guess, such as a UUID); `raw` embeds the file that a tool creates, whatever its size. ' +
   'A result has `result` with the fields in the description of its tool ("?" marks those that may be absent; GET /t/<tool> in /openapi.json describes them), `cost_usd`, `charged_usd`, `cost_source`, `latency_ms` and `request_id`; `artifact` with `url`, `media_type`, `file_name` and `bytes` if a file was created; `quota` and `hint` when the free quota runs low; a failed call has `problem` instead, whose `detail` says what went wrong and whose `errors` list each invalid argument with a fix. A failed call is not charged, apart from model calls already made.';
@@ -49,7 +48,7 @@ function toListedTool(tool: Tool): ListedTool & { readonly description: string }
   };
 }
 
-/** Price and time, as far as the instructions do not say them for all tools. */
+/** Describes price and duration, unless the instructions state them for all tools. */
 function describeTerms(tool: Tool): string {
   const price = parseMoney(tool.price);
   const models = tool.asksModels === true ? ' plus the billed cost of its model calls' : '';
@@ -57,7 +56,7 @@ function describeTerms(tool: Tool): string {
   return `Price: ${price === 0n ? 'free' : `${formatMoney(price)} USD`}${models}.${limitMs > defaultLimitMs ? ` Time limit: ${limitMs / 1000} s.` : ''}`;
 }
 
-/** What the options of every tool do over MCP, in short: the instructions say more. */
+/** Short descriptions of the options that every tool has over MCP; the instructions explain them. */
 const options: Readonly<Record<string, Field>> = {
   s: { type: 'string', description: 'Session name.' },
   raw: { type: 'boolean', description: 'Embed the file.' },
@@ -76,7 +75,7 @@ function buildInputSchema(tool: Tool): ObjectSchema {
 type ObjectSchema = ListedTool['inputSchema'];
 type Field = NonNullable<ObjectSchema['properties']>[string];
 
-/** A text of this length is limited by the size of a request rather than by its schema. */
+/** Maximum text length that only the request size limits, not the schema. */
 const requestCharacters = 1_000_000;
 
 function toObjectSchema(schema: z.ZodObject): ObjectSchema {
@@ -84,8 +83,8 @@ function toObjectSchema(schema: z.ZodObject): ObjectSchema {
     io: 'input',
     target: 'draft-2020-12',
     override: ({ jsonSchema }) => {
-      // What these say goes without saying, or is in the description: any integer that a number can hold, a text that is
-      // not empty, or as long as a request may be, any key, the default, the range.
+      // Remove obvious constraints and those in the description: any safe integer, non-empty text, text up to the
+      // request size limit, any key, the default, the range.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
       if (jsonSchema.minLength === 1) delete jsonSchema.minLength;
@@ -105,8 +104,8 @@ function toObjectSchema(schema: z.ZodObject): ObjectSchema {
 type ResultSchema = z.core.JSONSchema._JSONSchema;
 
 /**
- * The names of a result's fields, like `{query, results: [{title, url?}]}`. A whole output schema of each tool would be a
- * third of the list, and few clients show it to a model.
+ * Formats a result's field names, like `{query, results: [{title, url?}]}`. Complete output schemas would take a third
+ * of the list, and few clients show them to a model.
  */
 function describeShape(schema: ResultSchema): string {
   if (typeof schema === 'boolean') return '';

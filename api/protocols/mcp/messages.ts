@@ -1,4 +1,4 @@
-// Reads MCP messages before the library does: bodies, plain calls that need no server, and cancellations.
+// Handles MCP messages that need no library: reads bodies, answers plain calls, and cancels requests.
 import { randomUUID } from 'node:crypto';
 import {
   isJsonContentType,
@@ -12,15 +12,15 @@ import {
 import { z } from 'zod';
 
 export interface ReadAhead {
-  /** Replaces the request if its body was read and is not JSON. */
+  /** Replaces the request if its body has been consumed and is not JSON. */
   readonly request?: Request;
-  /** Parsed JSON; undefined leaves reading, and rejecting, to the library. */
+  /** Parsed JSON. If undefined, the library reads and rejects the body. */
   readonly parsedBody: unknown;
 }
 
 /**
- * Reads the body of a call before the library does, which would copy it through two streams: a third of what a cheap call
- * costs. Reads only a body that is declared as JSON and short enough: HTTP/1.1 ends a body at its declared length.
+ * Reads the body of a call before the library does. The library would copy it through two streams, which takes a third
+ * of the time of a cheap call. Reads only a short body declared as JSON: HTTP/1.1 ends a body at its declared length.
  */
 export async function readAhead(request: Request, limit: number): Promise<ReadAhead> {
   const { headers, method } = request;
@@ -35,7 +35,7 @@ export async function readAhead(request: Request, limit: number): Promise<ReadAh
   }
 }
 
-/** The revision whose messages carry an envelope, and whose headers repeat what they ask. */
+/** The revision whose messages carry an envelope and whose headers repeat the request. */
 const modernVersion = '2026-07-28';
 
 const meta = z.strictObject({
@@ -58,9 +58,9 @@ export interface PlainCall {
 }
 
 /**
- * Recognizes the most common message, a tool call that asks for nothing else. It is answered without a server and a
- * transport, which are most of what a cheap call costs. Returns undefined for everything that the library has to answer
- * with more than a result, valid or not, including calls that ask for progress.
+ * Recognizes the most common message: a tool call without further options. It is answered without creating a server and
+ * a transport, which account for most of the cost of a cheap call. Returns undefined for every message, valid or not,
+ * that the library has to answer with more than a result, including calls that request progress.
  */
 export function parsePlainCall(headers: Headers, body: unknown): PlainCall | undefined {
   if (!isBothAccepted(headers.get('accept'))) return undefined;
@@ -72,7 +72,7 @@ export function parsePlainCall(headers: Headers, body: unknown): PlainCall | und
   return fits ? { id, params: { name: params.name, arguments: params.arguments }, modern } : undefined;
 }
 
-/** What the library would write, with the server's identity in results of the newer revision. */
+/** Formats the response as the library would, with the server's identity in results of the newer revision. */
 export function formatPlainAnswer({ id, modern }: PlainCall, result: CallToolResult, serverInfo: object): string {
   const answered = modern
     ? { ...result, resultType: 'complete', _meta: { [SERVER_INFO_META_KEY]: serverInfo } }
@@ -84,7 +84,7 @@ function isBothAccepted(accept: string | null): boolean {
   return accept !== null && accept.includes('application/json') && accept.includes('text/event-stream');
 }
 
-/** Names that a header cannot hold as they are arrive encoded, and differ here. */
+/** Names that a header cannot hold unencoded arrive encoded, and so do not match here. */
 function hasMatchingHeaders(headers: Headers, name: string): boolean {
   return (
     headers.get('mcp-protocol-version') === modernVersion &&
@@ -103,19 +103,20 @@ export const sessionHeader = 'mcp-session-id';
 type RequestId = string | number;
 
 /**
- * Aborts the work of a request that its client cancels. In revision 2026-07-28 a client closes the stream of the request. In
- * those of 2025 it sends a separate message, notifications/cancelled, which names the request only by a small number.
+ * Aborts a request when its client cancels it. In revision 2026-07-28, a client closes the request's stream. In the
+ * 2025 revisions, it sends a separate notifications/cancelled message, which names the request only by a small number.
  *
- * A session id says which client's number that is. It is handed out with initialize, nobody can guess it, and nothing but
- * the requests in progress is kept for it. Without a session id, or at another replica, a cancellation has no effect.
+ * The session id shows which client's number it is. It is issued with initialize and hard to guess, and the server
+ * stores nothing for it except the requests in progress. Without a session id, or at another replica, a cancellation
+ * has no effect.
  */
 export class Cancellations {
   /** Requests in progress, by session and id. */
   readonly #calls = new Map<string, Set<AbortController>>();
 
   /**
-   * Reads a message before it is answered. @returns a signal for a request of a session, which is aborted when the client
-   * cancels it; `onFinished` is called with what forgets it
+   * Registers a message before it is answered. @returns a signal for a request of a session, which aborts when the
+   * client cancels it; `onFinished` receives the function that unregisters it
    */
   read(headers: Headers, message: unknown, onFinished: (done: () => void) => void): AbortSignal | undefined {
     const session = headers.get(sessionHeader);
@@ -129,7 +130,7 @@ export class Cancellations {
     return isId(id) && method === 'tools/call' ? this.#begin(toKey(session, id), onFinished) : undefined;
   }
 
-  /** Cancels everything of a session, whose client ends it. */
+  /** Cancels all requests of a session that its client has ended. */
   end(session: string): void {
     for (const [key, calls] of this.#calls)
       if (key.startsWith(`${session} `))
@@ -148,7 +149,7 @@ export class Cancellations {
   }
 }
 
-/** A session id for a client that initializes; undefined for any other message. */
+/** Creates a session id for a client that initializes; undefined for any other message. */
 export function createSessionId(message: unknown): string | undefined {
   return isMessage(message) && message.method === 'initialize' ? randomUUID() : undefined;
 }
@@ -172,7 +173,7 @@ function isId(id: unknown): id is RequestId {
   return typeof id === 'number' || (typeof id === 'string' && id.length <= 200);
 }
 
-/** A number and the same number as text are two ids. */
+/** A number and the same number as text are different ids. */
 function toKey(session: string, id: RequestId): string {
   return `${session} ${JSON.stringify(id)}`;
 }

@@ -1,5 +1,5 @@
-// Serves MCP at /mcp over streamable HTTP, in revision 2026-07-28 and those of 2025. Server and transport live for one request;
-// a session only says whose requests a client cancels.
+// Serves MCP at /mcp over streamable HTTP, in revision 2026-07-28 and the 2025 revisions. Server and transport live for
+// one request; a session only shows whose requests a client cancels.
 import {
   createMcpHandler,
   McpServer,
@@ -43,7 +43,7 @@ export interface McpOptions extends Omit<McpToolCallsOptions, 'more'>, Resources
   readonly log: Logger;
 }
 
-/** The instructions of /mcp/{slug}. */
+/** Builds the instructions of /mcp/{slug}. */
 function buildAppInstructions(app: string): string {
   return (
     `The operations of the hosted app ${app}, in the words of its author. The app is a program of its author and may do anything with what it is sent. ` +
@@ -58,7 +58,10 @@ export interface Mcp extends ProtocolMount {
   close(): Promise<void>;
 }
 
-/** Lists are the same for every caller, and operations of one app change with its releases; a file is only for those who have its URI. */
+/**
+ * Cache hints: lists are the same for every caller, and an app's operations change only with its releases. A file is
+ * private to those who have its URI.
+ */
 const listed: CacheHint = { ttlMs: 60_000, cacheScope: 'public' };
 const cacheHints = {
   'tools/list': { ttlMs: 10_000, cacheScope: 'public' },
@@ -133,7 +136,7 @@ export function createMcp(options: McpOptions): Mcp {
     return bufferResponse(await handler.fetch(left, { parsedBody, authInfo }), createSessionId(parsedBody));
   }
 
-  /** The library says what is wrong with a name that no tool has. */
+  /** Answers a plain call. For a name that no tool has, the library formats the error. */
   async function answerPlain(call: PlainCall, context: CallContext, asked: AskedCall): Promise<Response | undefined> {
     try {
       return createBufferedResponse(formatPlainAnswer(call, await calls.call(call, context, asked), serverInfo), {
@@ -157,7 +160,7 @@ export function createMcp(options: McpOptions): Mcp {
       cacheHints,
       capabilities: { tools: { listChanged: false }, resources: { listChanged: false, subscribe: false } },
     });
-    // Schemas and checks are those of the registry, so its own way of registering tools is not used.
+    // The registry provides schemas and validation, so the library's own tool registration is not used.
     made.server.setRequestHandler('tools/list', ({ params }) =>
       paginateTools(app === undefined ? ours(offHidden) : more.list(app), params?.cursor),
     );
@@ -167,10 +170,10 @@ export function createMcp(options: McpOptions): Mcp {
   }
 }
 
-/** Slug in the path of /mcp/{slug}. */
+/** Matches the path /mcp/{slug} and captures the slug. */
 const addressed = /^\/mcp\/([^/]+)\/?$/;
 
-/** The library answers with a stream of events, or with JSON that it has in memory: that need not be streamed. */
+/** The library responds with an event stream, or with JSON that is in memory and need not be streamed. */
 async function bufferResponse(answer: Response, session: string | undefined): Promise<Response> {
   const headers = new Headers(answer.headers);
   if (session !== undefined && answer.ok) headers.set(sessionHeader, session);
@@ -181,8 +184,8 @@ async function bufferResponse(answer: Response, session: string | undefined): Pr
 }
 
 /**
- * A client that takes anything takes both kinds of answer, and so does one that does not say (RFC 9110, 12.5.1): the
- * library asks for both by name.
+ * Adds the Accept header that the library requires. A client that accepts anything, or that sends no Accept header,
+ * accepts both response types (RFC 9110, 12.5.1).
  */
 function ensureAccept(request: Request): Request {
   const accept = request.headers.get('accept');
@@ -193,7 +196,7 @@ function ensureAccept(request: Request): Request {
   return new Request(url, { method, headers, body, signal, duplex: 'half' });
 }
 
-/** Arguments of a message in words: the library would answer with what its schema library says. */
+/** Explains invalid message parameters; the library would return the raw output of its schema library. */
 function refuseParams(message: unknown): Response | undefined {
   const read = named.safeParse(message);
   if (!read.success) return undefined;
@@ -230,10 +233,13 @@ const requiredParams: Readonly<Record<string, RequiredParam>> = {
   'resources/read': { name: 'uri', fix: 'Send the URI of a resource, such as that of a resource_link.' },
 };
 
-/** Bytes of the tools of one page: all of ours fit into the first. A page has one tool at least. */
+/** Bytes of tools per page: all of ours fit on the first. Each page has at least one tool. */
 const pageBytes = 48_000;
 
-/** The cursor is the number of tools on earlier pages. @throws ProtocolError for any other cursor */
+/**
+ * Returns one page of tools. The cursor is the number of tools on earlier pages. @throws ProtocolError for any other
+ * cursor
+ */
 function paginateTools(tools: readonly ListedTool[], cursor = '0'): ListToolsResult {
   if (!/^\d{1,6}$/.test(cursor))
     throw new ProtocolError(
@@ -248,22 +254,22 @@ function paginateTools(tools: readonly ListedTool[], cursor = '0'): ListToolsRes
   return count === -1 ? { tools: left } : { tools: left.slice(0, count), nextCursor: String(Number(cursor) + count) };
 }
 
-/** What the request is about, apart from its message. */
+/** Scope of a request, apart from its message. */
 interface Scope {
   readonly context: CallContext;
   readonly asked: AskedCall;
-  /** Whether the client left out what is not available, by `?off=hide` in the URL. */
+  /** Whether unavailable tools are hidden, by `?off=hide` in the URL. */
   readonly offHidden: boolean;
 }
 
-/** What was handed over with the request; the library passes it on as it is. */
+/** Reads the scope, which the library passes through unchanged. */
 function readScope({ authInfo }: McpRequestContext): Scope {
   return authInfo?.extra?.['scope'] as Scope;
 }
 
 /**
- * Creates a guard against pages of other sites that call an MCP server on the visitor's machine or network (DNS rebinding).
- * It rejects requests with a foreign Host and requests from pages of another origin. Programs send no Origin.
+ * Creates a guard against web pages that call an MCP server on the visitor's machine or network (DNS rebinding). It
+ * rejects requests with a foreign Host and requests from pages of another origin. Programs send no Origin.
  */
 function createOriginGuard(baseUrl: string): (request: Request) => Response | undefined {
   const hosts = [...new Set([new URL(baseUrl).hostname, ...localhostAllowedHostnames()])];

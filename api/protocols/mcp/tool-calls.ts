@@ -1,4 +1,4 @@
-// One tools/call: read, paid for and run by the tool service, like a call of /t.
+// Runs one tools/call: the tool service parses, charges and runs it like a call to /t.
 import {
   ProtocolError,
   ProtocolErrorCode,
@@ -29,13 +29,13 @@ export interface McpToolCallsOptions {
   readonly more: ExternalTools;
 }
 
-/** A call as its client asks for it, apart from the message itself. */
+/** Everything that a client specifies for a call, apart from the message itself. */
 export interface AskedCall {
-  /** The only app whose operations are called: that of /mcp/{slug}. */
+  /** If set, only operations of this app can be called: that of /mcp/{slug}. */
   readonly app: string | undefined;
-  /** Aborted when the client cancels the request by a message. */
+  /** Aborts when the client cancels the request with a message. */
   readonly canceled: AbortSignal | undefined;
-  /** Whether the client has canceled the request, or has gone. */
+  /** Whether the client has canceled the request or disconnected. */
   readonly isCanceled: () => boolean;
   readonly mcp?: ServerContext;
 }
@@ -49,9 +49,7 @@ export class McpToolCalls {
     this.#readers = new Map(options.toolRegistry.tools.map((tool) => [tool.name, new ToolReader(tool)]));
   }
 
-  /**
-   * @throws ProtocolError for a name that no tool has; all else that can go wrong is a result with `isError`.
-   */
+  /** Runs a call. @throws ProtocolError for a name that no tool has; every other failure is a result with `isError`. */
   async call(
     { params }: Pick<CallToolRequest, 'params'>,
     context: CallContext,
@@ -82,7 +80,7 @@ export class McpToolCalls {
       log: context.log,
       delivery: raw ? 'link' : 'json',
       signal: () => combineSignals(context, asked),
-      // Also a client that asked for progress may give up before the end, and must know the job by then.
+      // Even a client that requested progress may stop waiting, so it needs the job id by then.
       waitMs: 0,
       isCanceled: asked.isCanceled,
       ...(report === undefined ? {} : { report }),
@@ -102,7 +100,7 @@ export class McpToolCalls {
     });
   }
 
-  /** A tool of ours, or one of those that lead to operations of apps. */
+  /** Finds a built-in tool, or one of the two that give access to operations of apps. */
   #own(name: string): RunCall | undefined {
     if (name === searchName) return (given, { id }) => Promise.resolve(searchOperations(given, this.#options, id));
     if (name === callName)
@@ -137,7 +135,7 @@ type RunCall = (
   asked: AskedCall,
 ) => Promise<CallToolResult>;
 
-/** What the library answers for a name that no tool has. */
+/** Converts an unknown name to the library's error. */
 function toProtocolError(refuse: () => void): unknown {
   try {
     refuse();
@@ -148,13 +146,13 @@ function toProtocolError(refuse: () => void): unknown {
   }
 }
 
-/** A message may be canceled by itself, and ends with its request. */
+/** Combines the signals: a message can be canceled separately, and ends with its request. */
 function combineSignals({ signal }: Pick<CallContext, 'signal'>, { mcp, canceled }: AskedCall): AbortSignal {
   const others = [mcp?.mcpReq.signal, canceled].filter((one) => one !== undefined);
   return others.length === 0 ? signal : AbortSignal.any([signal, ...others]);
 }
 
-/** Reports progress to a client that asked for it; it only ever rises. */
+/** Reports progress to a client that requested it. The value never decreases. */
 function createProgressReporter({ mcpReq }: ServerContext): ((progress: Progress) => void) | undefined {
   const progressToken = mcpReq._meta?.progressToken;
   if (progressToken === undefined) return undefined;

@@ -30,7 +30,7 @@ const maximumLogBytes = 8 * 1024 * 1024;
 const dockerfileBytes = 512 * 1024;
 
 export interface BuildTools {
-  /** Opens the repositories of this app at the registry proxy. */
+  /** Grants access to this app's repositories at the registry proxy. */
   readonly pushToken?: string | undefined;
   readonly printLine: (line: string) => void;
   /** Where the build log goes. */
@@ -40,7 +40,7 @@ export interface BuildTools {
 
 /** @throws Rejected for what the author can fix, Fault for registry, network and daemon. */
 export async function build(baseInput: PipelineInput, paths: WorkspacePaths, tools: BuildTools): Promise<BuildResult> {
-  // Clone and review are still at work beside this; nothing of the author's is run, or read, before it has passed.
+  // Clone and review may still be running. Nothing from the author is run or read until the review has passed.
   await using daemon = await startDaemon(baseInput, paths, tools.signal);
   if (!(await hasPassed(paths, 'review', tools.signal)))
     throw new NotReached('the review did not pass, so nothing is built');
@@ -80,8 +80,8 @@ export async function build(baseInput: PipelineInput, paths: WorkspacePaths, too
 }
 
 /**
- * Checks while it builds: most Dockerfiles are sound. What the checks refuse ends the build, and counts more than how
- * that ended.
+ * Lints while the image builds, because most Dockerfiles pass. A lint error aborts the build and takes precedence over
+ * its result.
  */
 async function solveAndLint(solve: Solve, paths: WorkspacePaths, tools: BuildTools): Promise<Finding[]> {
   const refused = new AbortController();
@@ -97,13 +97,16 @@ async function solveAndLint(solve: Solve, paths: WorkspacePaths, tools: BuildToo
   ]);
   if (findings.status === 'rejected') throw findings.reason;
   if (built.status === 'rejected') throw built.reason;
-  // Anybody can print a marked line; only of the steps that we wrote it is taken for what they mean.
+  // Any step can print a marked line, so these reports are trusted only if every step is ours.
   const reported = solve.notes.authored ? [] : reports.findings;
   for (const each of reported) tools.printLine(formatFinding(each));
   return [...findings.value, ...reported];
 }
 
-/** A cache that has grown too large is given up for one that takes no space of its own; the build is none the worse. */
+/**
+ * If the cache of all steps has grown too large, fills one with only the image's layers, which takes no extra space.
+ * The current build is not affected.
+ */
 async function fillSmallerCache(solve: Solve, tools: BuildTools): Promise<void> {
   const smaller = await chooseSmallerCache(solve.input, solve.cache, tools.pushToken);
   if (smaller === undefined) return;
@@ -116,7 +119,7 @@ async function fillSmallerCache(solve: Solve, tools: BuildTools): Promise<void> 
   });
 }
 
-/** Checks that say an error are final; a check that cannot be made says nothing, for the build decides. */
+/** Lint errors are final. If the lint itself fails, it returns no findings and the build decides. */
 async function lintDockerfile(solve: Solve, paths: WorkspacePaths, tools: BuildTools): Promise<Finding[]> {
   const checked = await run('buildctl', buildLintArguments(solve), {
     env: solve.environment,
@@ -126,7 +129,7 @@ async function lintDockerfile(solve: Solve, paths: WorkspacePaths, tools: BuildT
   const findings = readLint(checked.stdout, relative(paths.source, solve.notes.dockerfile));
   for (const each of findings) tools.printLine(formatFinding(each));
   const [first, ...more] = findings.filter((each) => each.severity === 'error');
-  // An image that cannot be resolved is judged by the build, which knows a fault from an error.
+  // The build judges an image that cannot be resolved, because it can distinguish an outage from an author's error.
   if (first !== undefined && !/resolve source metadata|failed to (?:authorize|fetch|do request)/.test(first.message))
     throw new Rejected([first, ...more]);
   return findings.filter((each) => each.severity === 'warning');
@@ -169,7 +172,7 @@ async function isDiskLow({ diskBytes }: PipelineInput, { builder }: WorkspacePat
   return bavail * bsize < diskBytes;
 }
 
-/** Whether the mirror is there at all: only then a missing image is missing and not out of reach. */
+/** Returns whether the mirror responds. Only then does a missing image not exist, rather than being unreachable. */
 async function isMirrorUp(input: PipelineInput): Promise<boolean> {
   if (input.mirror === undefined) return false;
   const protocol = input.plainHosts.includes(input.mirror) ? 'http' : 'https';
@@ -198,11 +201,12 @@ const imageConfig = z.object({
     .nullish(),
 });
 
-/** Ports that HTTP is most often served on, the likeliest first. */
+/** Ports that HTTP is most often served on, most likely first. */
 const likelyPorts = [8080, 8000, 3000, 80, 5000, 8501, 7860, 8888, 4000, 5173];
 
 /**
- * The TCP port that an image exposes, the likeliest for HTTP when there are several; undefined when it exposes none.
+ * Returns the TCP port that an image exposes, or the most likely HTTP port if there are several; undefined if it
+ * exposes none.
  */
 export function findExposedPort(config: unknown): number | undefined {
   const parsed = imageConfig.safeParse(config);
@@ -217,8 +221,8 @@ export function findExposedPort(config: unknown): number | undefined {
 }
 
 /**
- * A warning where an image declares volumes that get no disk: no node makes them, since nothing would bound what is
- * written there. `disks`: paths at which the app has one.
+ * Warns about volumes that an image declares and that get no disk. Nodes do not create them, because nothing would
+ * limit what is written there. `disks`: the paths where the app has one.
  */
 export function warnAboutVolumes(config: unknown, file: string, disks: ReadonlySet<string>): Finding[] {
   const declared = Object.keys(imageConfig.safeParse(config).data?.config?.Volumes ?? {});
@@ -236,16 +240,16 @@ export function warnAboutVolumes(config: unknown, file: string, disks: ReadonlyS
   ];
 }
 
-/** The configuration of an image in buildkitd's store, by digest. */
+/** Reads an image's configuration from buildkitd's store, by digest. */
 async function readImageConfig(root: string, digest: string): Promise<unknown> {
   const file = join(root, 'runc-overlayfs', 'content', 'blobs', 'sha256', digest.replace(/^sha256:/, ''));
   return JSON.parse(await readFile(file, 'utf8')) as unknown;
 }
 
-/** The name that goes with a token; the proxy does not look at it. */
+/** User name for token authentication; the proxy ignores it. */
 const registryUser = 'moorage';
 
-/** The environment of buildctl, with a folder of its own for the token. */
+/** Builds the environment of buildctl, with a separate folder for the token. */
 export async function createClientEnvironment(
   host: string,
   token: string | undefined,
@@ -258,7 +262,7 @@ export async function createClientEnvironment(
   return { ...buildChildEnvironment(), DOCKER_CONFIG: folder };
 }
 
-/** Progress of transfers, and the cache that a first build does not have yet: nothing that an author can use. */
+/** Transfer progress, and the cache that a first build does not have yet: of no use to an author. */
 const chatter = [
   /^#\d+ (?:sha256:|extracting sha256:|resolve |transferring |writing |preparing |sending cache|pushing |exporting (?:layers|manifest|config|attestation))/,
   /^#\d+ (?:\.\.\.$|\[auth\] |importing cache manifest |ERROR: failed to configure registry cache importer)/,
@@ -287,7 +291,7 @@ export class BuildLog {
     this.#pass(text.subarray(0, end));
   }
 
-  /** Passes on what is left of the last line. @returns the last part of the log, whether passed on or not */
+  /** Flushes the last, partial line. @returns the end of the log, including lines that were filtered out */
   end(): string {
     this.#pass(this.#held);
     this.#held = Buffer.alloc(0);
@@ -316,7 +320,7 @@ export class BuildLog {
 const maximumLineLength = 4_096;
 const maximumReports = 5;
 
-/** Takes the log piece by piece. Of each report the first is kept. */
+/** Collects step reports from log chunks. Keeps the first of each kind. */
 export class StepReports {
   readonly #found = new Map<string, Finding>();
   #held = '';

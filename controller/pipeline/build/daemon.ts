@@ -1,4 +1,5 @@
-// Starts a buildkitd for one build, configures what the build may use, and stops it together with everything it mounted.
+// Runs a buildkitd for one build, configures what the build may use, and afterwards stops it and removes everything it
+// mounted.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
@@ -17,16 +18,16 @@ import { keepTail, toOneLine } from '../text.ts';
 export interface Daemon extends AsyncDisposable {
   /** Address for buildctl. */
   readonly address: string;
-  /** Where it keeps its content store. */
+  /** Folder of its content store. */
   readonly root: string;
-  /** What it logged last. */
+  /** Returns the end of its log. */
   log(): string;
 }
 
 const startMilliseconds = 60_000;
 const stopMilliseconds = 10_000;
 
-/** Starts the daemon and waits until it answers. @throws Fault when it does not. */
+/** Starts the daemon and waits until it is ready. @throws Fault if it does not become ready */
 export async function startDaemon(input: PipelineInput, paths: WorkspacePaths, signal?: AbortSignal): Promise<Daemon> {
   const root = paths.builder;
   const socket = join(root, 'buildkitd.sock');
@@ -35,7 +36,7 @@ export async function startDaemon(input: PipelineInput, paths: WorkspacePaths, s
   await mkdir(root, { recursive: true });
   await writeFile(config, formatDaemonConfig(input, { root, socket }, availableParallelism()));
   const output = new OutputTail(32 * 1024);
-  // The daemon has no credentials: they stay with buildctl, and build steps see neither of the two.
+  // The daemon has no credentials. They stay with buildctl, so build steps cannot read them.
   const child = spawn('buildkitd', ['--config', config], {
     env: { ...buildChildEnvironment(), HOME: root, XDG_RUNTIME_DIR: root },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -86,7 +87,7 @@ async function waitUntilReady(daemon: Daemon, ended: () => Error | undefined, si
   );
 }
 
-/** Asks the daemon to end, which also ends its steps and mounts, and insists after a while. */
+/** Sends SIGTERM, which also ends the daemon's steps and mounts, and SIGKILL after a while. */
 async function stopDaemon(child: ChildProcess): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const closed = once(child, 'exit');
@@ -98,18 +99,18 @@ async function stopDaemon(child: ChildProcess): Promise<void> {
 
 type ConfigInput = Pick<PipelineInput, 'plainHosts' | 'mirror' | 'mirrorOf'>;
 
-/** Where the daemon keeps its state and listens. */
+/** Folders of the daemon's state and its socket. */
 interface DaemonPaths {
   readonly root: string;
   readonly socket: string;
 }
 
-/** Runs the steps, with less than runc would give them. */
+/** Wrapper around runc that starts build steps with fewer capabilities. */
 const stepRuntime = fileURLToPath(new URL('step-runtime.sh', import.meta.url));
 
 /**
- * TOML of a daemon for a single build: nothing is collected, nobody else's frontend runs, no entitlement can be asked
- * for.
+ * Formats the TOML configuration of a daemon for a single build: no garbage collection, no external frontends, no
+ * entitlements.
  */
 export function formatDaemonConfig(input: ConfigInput, paths: DaemonPaths, processors: number): string {
   const quoted = JSON.stringify;
@@ -150,21 +151,22 @@ export function formatDaemonConfig(input: ConfigInput, paths: DaemonPaths, proce
   ].join('\n');
 }
 
-/** Registry hosts that a mirror stands in for. */
+/** Lists the registry hosts that the mirror replaces. */
 function listMirroredHosts({ mirror, mirrorOf }: Pick<PipelineInput, 'mirror' | 'mirrorOf'>): readonly string[] {
   return mirror === undefined ? [] : mirrorOf;
 }
 
-/** Registry host of an image name, with its port. */
+/** Extracts the registry host, with its port, from an image name. */
 export function parseRegistryHost(image: string): string {
   const [first = '', ...rest] = image.split('/');
   return rest.length > 0 && /[.:]|^localhost$/.test(first) ? first : 'docker.io';
 }
 
 /**
- * A source policy in BuildKit's JSON. A build must not read what the platform keeps in its registry, which its token
- * does not open either; where the registry proxy stands in for others, the same repositories could also be named as if
- * they were there. And no git: BuildKit would run it beside the daemon, outside of the sandbox of the steps.
+ * Formats a BuildKit source policy as JSON. A build must not read the platform's own repositories, which its token does
+ * not open either. Where the registry proxy mirrors other registries, the same repositories could also be addressed
+ * under those hosts. Git sources are denied because BuildKit would run git next to the daemon, outside the sandbox of
+ * the steps.
  */
 export function formatSourcePolicy({
   image,
@@ -172,7 +174,7 @@ export function formatSourcePolicy({
   ...mirroring
 }: Pick<PipelineInput, 'image' | 'push' | 'mirror' | 'mirrorOf'>): string {
   const host = parseRegistryHost(push);
-  // The registry itself is out of a build's reach; naming it is refused at once, without waiting for an answer.
+  // Builds cannot reach the registry itself. Denying its name fails immediately instead of waiting for a timeout.
   const hosts = new Set([
     host,
     parseRegistryHost(image),
@@ -187,7 +189,7 @@ export function formatSourcePolicy({
   });
 }
 
-/** What buildctl leaves behind about an image that it pushed. */
+/** Metadata that buildctl writes about an image that it pushed. */
 export const buildMetadata = z.object({
   'containerimage.digest': z.string().regex(/^sha256:[0-9a-f]{64}$/),
   'containerimage.config.digest': z

@@ -1,4 +1,4 @@
-// Turns the output of a failed build into a verdict on the repository or a fault of the platform.
+// Classifies the output of a failed build as the author's error or a platform fault.
 import { posix } from 'node:path';
 import type { Finding } from '../../../crds/hosted-app.ts';
 import { DoubtfulFault, Fault, Rejected } from '../contract.ts';
@@ -13,7 +13,7 @@ const logBytes = 2_500;
 const platformErrors =
   /failed to push|no space left on device|error (?:writing|exporting) (?:layer|cache)|failed to (?:authorize|fetch oauth token|configure registry cache)|exporting to image.*(?:unexpected status|dial tcp)|transport: |code = Unavailable|error reading from server|failed to (?:mount|prepare|create) .*(?:snapshot|overlay)|context (?:canceled|deadline exceeded)|runc did not terminate|unable to start container process: (?!exec:)/i;
 
-/** The verdict. @returns Rejected where the author can fix it, else Fault. */
+/** Judges a failed build. @returns Rejected if the author can fix it, otherwise Fault */
 export function judgeFailure(build: FailedBuild): Rejected | Fault {
   const output = clean(build.output);
   const error = toOneLine(keepTail(output.slice(output.lastIndexOf('\nerror: ') + 1), 1_500)).replace(/^error: /, '');
@@ -33,7 +33,7 @@ export function judgeFailure(build: FailedBuild): Rejected | Fault {
 
 const isStepError = (error: string): boolean => error.includes('did not complete successfully');
 
-/** Why this is nobody's fault here; undefined when the author can fix it. */
+/** Returns a platform fault that explains the failure; undefined if the author can fix it. */
 function findFault(error: string, stepLog: string, output: string): Fault | undefined {
   if (!/failed to solve|dockerfile parse error/i.test(error))
     return new Fault(`the builder failed: ${toOneLine(keepTail(error === '' ? output : error, 500))}`);
@@ -43,8 +43,8 @@ function findFault(error: string, stepLog: string, output: string): Fault | unde
 }
 
 /**
- * A build beyond its limit is evicted, never out of space by itself: a step that is, on a node that could not give it
- * all of its disk, has found the node full. What it prints could be staged, but not what the node has.
+ * A build that exceeds its limit is evicted; it does not run out of disk. So if a step does run out, on a node with
+ * less free disk than the build's limit, the node is full. A step could fake its output, but not the node's free space.
  */
 function findDiskFault(error: string, stepLog: string, build: FailedBuild): Fault | undefined {
   if (build.lacksDisk !== true || !isStepError(error) || !/no space left on device|ENOSPC/i.test(stepLog))
@@ -53,8 +53,8 @@ function findDiskFault(error: string, stepLog: string, build: FailedBuild): Faul
 }
 
 /**
- * What a step printed proves nothing: any step can print it. So it is believed once, and of steps that we planned; an
- * author's Dockerfile can say what it likes.
+ * Any step can print any text, so its output proves nothing. It is trusted once per commit, and only for steps that we
+ * planned: an author's Dockerfile can print anything.
  */
 function findStagedFault(error: string, stepLog: string, build: FailedBuild): Fault | undefined {
   const isBelieved = build.authored === undefined && build.doubted !== true;
@@ -62,7 +62,7 @@ function findStagedFault(error: string, stepLog: string, build: FailedBuild): Fa
   return new DoubtfulFault(`a package registry failed during the build: ${toOneLine(keepTail(stepLog, 400))}`);
 }
 
-/** Lines of the step that failed, without the progress prefix. */
+/** Returns the lines of the failed step, without the progress prefix. */
 function readFailedStep(output: string): string {
   const number = [...output.matchAll(/^#(\d+) ERROR: (?!failed to configure \w+ cache)/gm)].at(-1)?.[1];
   if (number === undefined) return '';
@@ -72,7 +72,7 @@ function readFailedStep(output: string): string {
     .join('\n');
 }
 
-/** What the step printed. A progress bar returns to the beginning of its line: what it prints then bears no number. */
+/** Lists what a step printed. A progress bar returns to the start of its line, so its output has no step number. */
 function listStepLines(output: string, number: string): string[] {
   const lines: string[] = [];
   let current = '';
@@ -84,7 +84,7 @@ function listStepLines(output: string, number: string): string[] {
   return lines;
 }
 
-/** Git runs beside the builder, with more rights than a step has, so no Dockerfile may start it. */
+/** Git runs next to the builder, with more privileges than a step has, so a Dockerfile may not use git sources. */
 function judgeGitSource(error: string, build: FailedBuild): Finding | undefined {
   const url = /source "?git:\/\/([^\s"]+)"? (?:denied|not allowed) by policy/.exec(error)?.[1];
   if (url === undefined) return undefined;
@@ -99,7 +99,7 @@ function judgeGitSource(error: string, build: FailedBuild): Finding | undefined 
   };
 }
 
-/** Errors of the Dockerfile itself: what cannot be read, and files that are not there to be copied. */
+/** Judges errors in the Dockerfile itself: syntax errors, and files to copy that do not exist. */
 function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefined): Finding | undefined {
   const parse = /dockerfile parse error on line (\d+): (.*)$/.exec(error);
   if (parse !== null) {
@@ -124,7 +124,7 @@ function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefi
       };
 }
 
-/** A step that ran and failed. */
+/** Judges a step that ran and failed. */
 function judgeStep(error: string, stepLog: string, build: FailedBuild, at: Excerpt | undefined): Finding {
   const guess = suggestFix(`${stepLog}\n${error}`);
   const step = formatStepName(build, at);
@@ -149,14 +149,14 @@ function judgeStep(error: string, stepLog: string, build: FailedBuild, at: Excer
   };
 }
 
-/** The step as its author knows it: the instruction, or what the planner wanted with it. */
+/** Names the step as its author knows it: the instruction, or the planner's purpose for it. */
 function formatStepName(build: FailedBuild, at: Excerpt | undefined): string {
   const planned = build.authored === undefined ? findStepNote(build.dockerfile, at)?.what : undefined;
   const what = planned ?? toOneLine(at?.text ?? '');
   return what === '' ? 'A step of the build' : `The step "${keepHead(what, 200)}"`;
 }
 
-/** What the planner noted about the step that the excerpt points at. */
+/** Finds the planner's note about the step that the excerpt points at. */
 function findStepNote(dockerfile: string, at: Excerpt | undefined): { file: string; what: string } | undefined {
   const above = dockerfile.split('\n').slice(0, Math.max(0, (at?.line ?? 1) - 1));
   const match = /^# step: ([^|]+) \| (.*)$/.exec(above.at(-1) ?? '');
@@ -175,14 +175,14 @@ const networkErrors =
 const absentErrors =
   /not found|pull access denied|insufficient_scope|authorization failed|unauthorized|not a valid|no match for platform|manifest unknown|failed to authorize/i;
 
-/** Images that are always there, by the name that is asked for. */
+/** Images that are always available, by repository. */
 const alwaysThere: Readonly<Record<string, readonly string[]>> = {
   python: images.python.slice(0, 2).map((each) => each.image),
   node: [defaultNode],
   nginx: [images.nginx],
 };
 
-/** What the author can do in its place. */
+/** Suggests an image that the author can use instead. */
 function suggestAlternative(name: string): string {
   const repository = /^docker\.io\/library\/([^:@/]{1,100})/.exec(name)?.[1] ?? '';
   const alike = (Object.hasOwn(alwaysThere, repository) ? alwaysThere[repository] : undefined) ?? [images.debian];
@@ -190,7 +190,7 @@ function suggestAlternative(name: string): string {
   return `${named} always available. For a language that Moorage plans, build.strategy in moorage.yaml (such as python or node) builds the image without this Dockerfile.`;
 }
 
-/** An image named in FROM that cannot be had. @returns undefined when that is not what stopped the build. */
+/** Judges a FROM image that cannot be pulled. @returns undefined if the image did not cause the failure */
 function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | undefined {
   const [, name, why] = unresolvedImage.exec(error) ?? [];
   if (name === undefined || why === undefined) return undefined;
@@ -218,7 +218,10 @@ function describeMirrorMiss(host: string): string {
   return `: neither this installation's mirror of ${registry} nor ${registry} itself, as far as it can be reached from here, has it`;
 }
 
-/** A registry of the author's can be out of reach whenever he likes; Docker Hub and those of our plans cannot. */
+/**
+ * Authors could take down their own registry deliberately, so its outage may be staged. An outage of Docker Hub or of
+ * the registries in our plans cannot be.
+ */
 function judgeUnavailableImage(
   build: FailedBuild,
   name: string,
@@ -236,8 +239,8 @@ function judgeUnavailableImage(
 }
 
 /**
- * Images that no other try brings: of other apps, or of a registry whose name has no address, which is misspelt or
- * closed off here for good.
+ * Judges images that no retry can fetch: images of other apps, or from a registry whose name does not resolve because
+ * it is misspelt or permanently blocked here.
  */
 function judgeClosedImage(name: string, why: string, error: string): Pick<Finding, 'message' | 'fix'> | undefined {
   if (/denied by policy|not allowed by policy|source "?docker-image.*denied/i.test(error)) {
@@ -266,21 +269,21 @@ function findImageLine(build: FailedBuild, name: string): number | undefined {
 }
 
 export interface FailedBuild {
-  /** The plain progress and the error that buildctl printed at its end. */
+  /** The plain progress output of buildctl, with its error at the end. */
   readonly output: string;
-  /** Path of the author's Dockerfile in the repository; absent when Moorage planned it. */
+  /** Path of the author's Dockerfile in the repository; absent if Moorage planned it. */
   readonly authored?: string | undefined;
-  /** Text of the Dockerfile that was built. */
+  /** Text of the built Dockerfile. */
   readonly dockerfile: string;
-  /** A fault that the author could have staged was believed for this commit before. */
+  /** This commit has already had a retry for a fault that the author could have staged. */
   readonly doubted?: boolean;
-  /** The node has less disk free than the build may take. */
+  /** The node has less free disk than the build may use. */
   readonly lacksDisk?: boolean;
-  /** Registry hosts that a mirror stands in for, which answers. */
+  /** Registry hosts replaced by a mirror that responds. */
   readonly mirrored?: readonly string[];
 }
 
-/** Path and line in the author's Dockerfile; nothing where Moorage planned it. */
+/** Returns path and line in the author's Dockerfile; empty if Moorage planned it. */
 function toPosition(build: FailedBuild, line: number | undefined): Pick<Finding, 'file' | 'line'> {
   if (build.authored === undefined) return {};
   return { file: posix.normalize(build.authored), ...(line === undefined ? {} : { line }) };

@@ -1,10 +1,10 @@
-// Suggests how an author can fix a failed build step, based on what the step printed.
+// Suggests how an author can fix a failed build step, based on its output.
 import { images } from '../plan/recipe.ts';
 import { findErrorLine, findMissingProgram, findNetworkFault, type NetworkFault } from './step-log.ts';
 
 const versions = images.ruby.map(({ version }) => version).join(' and ');
 
-/** The more specific ones come first. */
+/** More specific patterns come first. */
 const rubyPatterns: readonly Pattern[] = [
   {
     pattern:
@@ -44,13 +44,13 @@ interface Fix {
   readonly rule: string;
   readonly message?: string;
   readonly fix: string;
-  /** The line of the log that matched. */
+  /** The matching log line. */
   readonly line?: string;
 }
 
 interface Pattern extends Fix {
   readonly pattern: RegExp;
-  /** It says for sure what is wrong, when it stands before any other fault. */
+  /** Identifies the cause with certainty if it precedes any network error. */
   readonly isCertain?: true;
 }
 
@@ -62,7 +62,7 @@ const noVersion =
 const codeFix =
   'The code does not compile. Run the same command in a fresh clone, fix what the log reports (a missing dependency, an uncommitted file, a type error), and push.';
 
-/** The first that matches counts, so the more specific ones come first. */
+/** The first match wins, so more specific patterns come first. */
 const patterns: readonly Pattern[] = [
   {
     pattern: /no space left on device|ENOSPC/i,
@@ -90,7 +90,7 @@ const patterns: readonly Pattern[] = [
     rule: 'build/failed',
     fix: noVersion,
   },
-  // uv says why on the line after the one that says that.
+  // uv prints the reason on the line after this one.
   { pattern: /\bBecause .{1,400}, we can conclude that /, rule: 'build/failed', fix: conflict },
   {
     pattern:
@@ -229,10 +229,10 @@ const fallback: Fix = {
   fix: 'Run the same step in a fresh clone (docker build .), fix what the log reports, and push.',
 };
 
-/** Rules that say more than that an address was out of reach: what ran out is why. */
+/** Rules that take precedence over a network error: running out of disk or memory causes those too. */
 const strongest = ['build/disk', 'build/memory'];
 
-/** A guess at the fix; never undefined. A package that could not be fetched is the cause of all that a step says after. */
+/** Suggests a fix; never undefined. If a package could not be fetched, that explains all later output. */
 export function suggestFix(log: string): Fix {
   const lines = log.split('\n').map((line) => line.slice(0, 2_000));
   const found = findPattern(lines);
@@ -242,7 +242,7 @@ export function suggestFix(log: string): Fix {
   return toMissingProgramFix(lines) ?? found ?? toFallback(findErrorLine(log));
 }
 
-/** What is certain and was said before is not for want of an address. */
+/** A certain error that precedes the network error is not caused by it. */
 function isEarlier(found: Match | undefined, lines: readonly string[], network: NetworkFault): boolean {
   return found?.isCertain === true && lines.indexOf(found.line) < network.index;
 }
@@ -304,7 +304,7 @@ const registries =
 const hiccups =
   /\b50[0234]\b (?:Server Error|Bad Gateway|Service|Internal)|Temporary failure in name resolution|Temporary failure resolving|EAI_AGAIN|ECONNRESET|ETIMEDOUT|Connection timed out|Read timed out|Connection reset by peer|dns error|socket hang up/i;
 
-/** Did a public package registry fail, which is nobody's fault here and may pass? */
+/** Returns whether a public package registry failed. That is not the author's fault and may be temporary. */
 export function isRegistryHiccup(log: string): boolean {
   return log
     .split('\n')

@@ -1,11 +1,11 @@
-// Reads the findings of BuildKit's Dockerfile checks from the text that buildctl prints.
+// Parses the findings of BuildKit's Dockerfile checks from buildctl's text output.
 import type { Finding } from '../../../crds/hosted-app.ts';
 import { toOneLine } from '../text.ts';
 
 const maximumFindings = 15;
 const manual = 'https://docs.docker.com/reference/build-checks/';
 
-/** What to change, for the checks that come up most. Others point to the manual. */
+/** Fixes for the most frequent checks. Other findings link to the manual. */
 const lintFixes: Readonly<Record<string, string>> = {
   SecretsUsedInArgOrEnv:
     'Remove it from ARG and ENV, which anyone who has the image can read; provide it to the app at run time with run.secrets.',
@@ -21,7 +21,7 @@ const lintFixes: Readonly<Record<string, string>> = {
   FromPlatformFlagConstDisallowed: 'Remove --platform from FROM.',
 };
 
-/** Findings in the text of a `frontend.lint` request; `file` is the Dockerfile's path in the repository. */
+/** Parses the output of a `frontend.lint` request; `file` is the Dockerfile's path in the repository. */
 export function readLint(text: string, file: string): Finding[] {
   const [warnings = '', ...rest] = splitErrors(text);
   const found = warnings
@@ -31,7 +31,7 @@ export function readLint(text: string, file: string): Finding[] {
   return [...rest.flatMap((error) => toInvalidFindings(error, file)), ...found];
 }
 
-/** The error, if there is one, follows the warnings, and no warning follows it. */
+/** Splits off the error. An error follows all warnings. */
 function splitErrors(text: string): string[] {
   const blocks = text.split(/^-{20}\n(?=(?!\s*\d+ \||WARNING: |\n)\S)/m);
   return [blocks[0] ?? '', ...blocks.slice(1).filter((block) => block.trim() !== '')];
@@ -74,11 +74,11 @@ function toInvalidFindings(block: string, file: string): Finding[] {
 export interface Excerpt {
   readonly file: string;
   readonly line: number;
-  /** The lines meant, as they stand in the file. */
+  /** The marked lines of the Dockerfile, verbatim. */
   readonly text: string;
 }
 
-/** The last excerpt in a text; undefined when there is none. */
+/** Returns the last excerpt in a text; undefined if there is none. */
 export function findExcerpt(text: string): Excerpt | undefined {
   const matches = [...text.matchAll(/^([^\n:]{1,300}):(\d{1,7})\n-{20}\n((?: +\d{1,7} \|[^\n]*\n?)+)/gm)];
   const last = matches.at(-1);

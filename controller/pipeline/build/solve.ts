@@ -1,4 +1,4 @@
-// Builds the arguments of buildctl, and chooses the layer cache that a build uses and refills.
+// Builds the arguments of buildctl, and chooses the layer cache that a build reads and updates.
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { cacheTags } from '../../../crds/names.ts';
@@ -9,14 +9,14 @@ import { parseRegistryHost } from './daemon.ts';
 export interface Solve {
   readonly input: PipelineInput;
   readonly notes: PlanNotes;
-  /** Absent: no layer cache is used. */
+  /** If absent, no layer cache is used. */
   readonly cache?: LayerCache | undefined;
   readonly address: string;
-  /** Time of the commit, seconds since 1970. */
+  /** Commit time in seconds since 1970. */
   readonly time: number;
   readonly policyFile: string;
   readonly metadataFile: string;
-  /** Environment of buildctl, which alone holds the token for pushing. */
+  /** Environment of buildctl, the only process with the push token. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -26,8 +26,7 @@ function buildCommonArguments({ input, notes, address, time, policyFile }: Solve
   );
   const options = [
     `filename=${basename(notes.dockerfile)}`,
-    // Says that the "# syntax=" line was heeded already, so that the built-in frontend, which is that of the line, goes
-    // on.
+    // Marks the "# syntax=" line as already processed, so that the built-in frontend handles the build.
     'cmdline=docker/dockerfile',
     ...(given.has('SOURCE_DATE_EPOCH') ? [] : [`build-arg:SOURCE_DATE_EPOCH=${time}`]),
     ...(notes.authored && input.build.target !== undefined ? [`target=${input.build.target}`] : []),
@@ -51,17 +50,17 @@ function buildCommonArguments({ input, notes, address, time, policyFile }: Solve
   ];
 }
 
-/** Asks for the checks of the Dockerfile only. */
+/** Builds the arguments for a lint run. */
 export function buildLintArguments(solve: Solve): string[] {
   return [...buildCommonArguments(solve), '--opt', 'requestid=frontend.lint'];
 }
 
-/** Builds, pushes and, where a cache is named, uses and refills it. */
+/** Builds the arguments for build and push. If there is a cache, the build reads and updates it. */
 export function buildImageArguments(solve: Solve): string[] {
   const { input, cache, metadataFile } = solve;
   const output = [
     'type=image',
-    // Under a tag: what has none is nobody's to most registries, and is collected.
+    // Push under a tag: most registries garbage-collect untagged images.
     `name=${input.push}:${input.tag}`,
     'push=true',
     'oci-mediatypes=true',
@@ -74,7 +73,7 @@ export function buildImageArguments(solve: Solve): string[] {
   return [...buildCommonArguments(solve), '--output', output.join(','), '--metadata-file', metadataFile, ...imported];
 }
 
-/** Fills a cache with what the daemon has built just now. */
+/** Builds the arguments that fill a cache from the daemon's latest build. */
 export function buildCacheArguments(solve: Solve, cache: LayerCache): string[] {
   return [...buildCommonArguments(solve), ...buildExportArguments(cache)];
 }
@@ -84,15 +83,15 @@ function buildExportArguments({ ref, mode }: LayerCache): string[] {
   return ['--export-cache', `type=registry,ref=${ref},mode=${mode},${options}`];
 }
 
-/** Where buildctl leaves the digest. */
+/** Returns the file that buildctl writes the digest to. */
 export function toMetadataPath(folder: string): string {
   return join(folder, 'build-metadata.json');
 }
 
 interface LayerCache {
-  /** Name with its tag, at the registry proxy. */
+  /** Reference with tag, at the registry proxy. */
   readonly ref: string;
-  /** As BuildKit calls the two. */
+  /** BuildKit's names of the two modes. */
   readonly mode: 'max' | 'min';
 }
 
@@ -100,8 +99,9 @@ const cacheManifest = z.object({ layers: z.array(z.object({ size: z.int().min(0)
 const requestMilliseconds = 30_000;
 
 /**
- * The cache of this build; undefined where the installation keeps none. An app whose cache of all steps became too large has
- * one of the layers of its image alone, which are stored anyway. Only the registry knows which of the two an app has.
+ * Chooses the cache for this build; undefined if the installation keeps none. An app normally has a cache of all steps.
+ * If that became too large, it has one with only the image's layers, which are stored anyway. Only the registry knows
+ * which of the two an app has.
  */
 export async function chooseCache(input: PipelineInput, token: string | undefined): Promise<LayerCache | undefined> {
   if (input.cache === undefined) return undefined;
@@ -111,7 +111,10 @@ export async function chooseCache(input: PipelineInput, token: string | undefine
     : { ref: `${input.cache}:${cacheTags.all}`, mode: 'max' };
 }
 
-/** The cache to fill as well, once that of all steps has turned out larger than it may be: the next builds use it alone. */
+/**
+ * Returns the smaller cache to fill as well if the cache of all steps exceeds its limit. Later builds use only the
+ * smaller one.
+ */
 export async function chooseSmallerCache(
   input: PipelineInput,
   used: LayerCache | undefined,
@@ -123,7 +126,7 @@ export async function chooseSmallerCache(
   return isOver ? { ref: `${input.cache}:${cacheTags.image}`, mode: 'min' } : undefined;
 }
 
-/** Bytes of the layers of a cache; undefined where there is none, or the registry does not say. */
+/** Returns the total size of a cache's layers; undefined if there is no cache or the registry does not report it. */
 async function readCacheSize(
   { cache = '', plainHosts }: PipelineInput,
   tag: string,

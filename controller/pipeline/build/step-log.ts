@@ -1,7 +1,7 @@
-// Extracts what matters from a failed step's log: the first error, an address out of reach, a missing program.
+// Extracts the relevant parts of a failed step's log: the first error, an unreachable host, a missing program.
 import { keepHead, keepTail } from '../text.ts';
 
-/** Help, advertisements and progress of package managers. */
+/** Help texts, advertisements and progress output of package managers. */
 const noise: readonly RegExp[] = [
   /^npm (?:ERR!|error|warn|WARN|notice|info|http) ?(?:$|Usage:|Options:|aliases?:|Run "npm help|npm (?:ci|install)$|\[-{1,2}[\w-]|A complete log|\/root\/\.npm\/_logs|deprecated |New (?:major|minor|patch) version|Changelog:|To update run)/i,
   /^npm (?:ERR!|error) {2,}\[?-{1,2}[\w-]/,
@@ -14,7 +14,7 @@ const errorWords =
   /^E: \S|(?:^|[\s[])(?:[\w.]{0,60}(?:error|exception)|err!|fatal|failed|failure|cannot|can't|could not|unable to|missing|not found|undefined reference|traceback|panic|✘|ELIFECYCLE|ERR_\w{1,60})(?=$|[\s:!,.([\]])/i;
 const harmless = /\bwarn(?:ing)?\b|\b0 errors?\b|deprecat|no errors?\b/i;
 
-/** The lines that say something. */
+/** Removes noise from a log. */
 export function removeNoise(log: string): string {
   return log
     .split('\n')
@@ -22,18 +22,18 @@ export function removeNoise(log: string): string {
     .join('\n');
 }
 
-/** Index of the first line that reports an error; -1 when none does. */
+/** Returns the index of the first line that reports an error; -1 if there is none. */
 function findFirstError(lines: readonly string[]): number {
   return lines.findIndex((line) => errorWords.test(line.slice(0, 500)) && !harmless.test(line.slice(0, 500)));
 }
 
-/** The first line that reports an error. */
+/** Returns the first line that reports an error. */
 export function findErrorLine(log: string): string | undefined {
   const lines = removeNoise(log).split('\n');
   return lines[findFirstError(lines)]?.trim();
 }
 
-/** A log of at most `bytes`: whole, or the first error with what follows it, and the end. */
+/** Shortens a log to at most `bytes`: all of it, or the first error with the lines after it, and the end. */
 export function shortenLog(log: string, bytes: number): string {
   const text = removeNoise(log);
   if (Buffer.byteLength(text) <= bytes) return text;
@@ -47,7 +47,7 @@ export function shortenLog(log: string, bytes: number): string {
 
 const googleFonts = /Failed to fetch (?:font )?`[^`]{1,100}` from Google Fonts/;
 
-/** What package managers and programs print when a name has no address, or nobody answers there. */
+/** Messages of package managers and programs when a name does not resolve or a host does not respond. */
 const unreachableErrors: readonly RegExp[] = [
   /Could not resolve host|Temporary failure (?:in name resolution|resolving)|Name or service not known|nodename nor servname/i,
   /getaddrinfo|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|socket hang up/,
@@ -56,11 +56,11 @@ const unreachableErrors: readonly RegExp[] = [
   // Poetry; Cargo; Go; uv; curl and wget; Yarn; pnpm; Maven and Gradle.
   /All attempts to connect to \S{1,200} failed|failed to download from `|spurious network error|dial tcp\b|i\/o timeout|no such host/i,
   /Failed to fetch: `http|curl: \((?:6|7|28|35|56)\)|unable to resolve host address|There appears to be trouble with your network/i,
-  // Next.js, which does not name the host.
+  // Next.js, which does not print the host.
   googleFonts,
-  // Bundler and RubyGems, which break a sentence where a terminal ends.
+  // Bundler and RubyGems, which wrap sentences at the terminal width.
   /Could not fetch specs from |Could not reach host |Bundler::HTTPError|Gem::RemoteFetcher::FetchError/,
-  // NuGet; Mix and Hex, which name the cause in the words of Erlang.
+  // NuGet; Mix and Hex, which print Erlang error terms.
   /Unable to load the service index for source|:failed_connect\b|:nxdomain\b|Could not install (?:Hex|Rebar) because Mix could not download|Failed to fetch record for/i,
   /ERR_PNPM_META_FETCH_FAIL|UnknownHostException|Unknown host|TLS handshake timeout|SSL_ERROR_SYSCALL|operation timed out/i,
 ];
@@ -69,22 +69,22 @@ const addresses: readonly RegExp[] = [
   /\bhttps?:\/\/(?:[^\s/@"'`]{1,100}@)?([A-Za-z0-9][A-Za-z0-9.-]{1,250}\.[A-Za-z]{2,30})/,
   /(?:host(?:name)?(?: address)?|lookup|ENOTFOUND|EAI_AGAIN|connect to|host=|resolving)[ :='"‘]{1,4}([A-Za-z0-9][A-Za-z0-9.-]{1,250}\.[A-Za-z]{2,30})/i,
 ];
-/** Lines in which such words are no fault: a warning that another try follows. */
+/** Marks a line as a warning before a retry, not as the failure. */
 const retryNotice = /\b(?:will retry|retrying|attempt \d+ of)\b/i;
 
 const localAddress = /\b(?:127\.0\.0\.1|localhost)\b|::1\b/;
 
 export interface NetworkFault {
   readonly line: string;
-  /** Host that was not reached; undefined when no line names it. */
+  /** The unreachable host; undefined if no line names it. */
   readonly host: string | undefined;
-  /** Its number among the lines. */
+  /** Index of the line in the log. */
   readonly index: number;
-  /** The address is the machine's own. */
+  /** The address is on the build machine itself. */
   readonly isLocal: boolean;
 }
 
-/** The first line that says so, with the host of that line or of one beside it. */
+/** Returns the first line that reports a network error, with the host from that line or a nearby one. */
 export function findNetworkFault(lines: readonly string[]): NetworkFault | undefined {
   const matching = lines.flatMap((line, index) => (unreachableErrors.some((each) => each.test(line)) ? [index] : []));
   const index = matching.find((each) => !retryNotice.test(lines[each] ?? '')) ?? matching[0];
@@ -100,13 +100,13 @@ export function findNetworkFault(lines: readonly string[]): NetworkFault | undef
 }
 
 const endedStep = /process "(.{1,8000})" did not complete successfully: exit code: (\d{1,3})\b/;
-/** Codes by which curl and wget end when they reach nobody; with --silent they print nothing. */
+/** Exit codes of curl and wget when a host is unreachable; with --silent they print nothing. */
 const silentPrograms: readonly { readonly program: RegExp; readonly codes: readonly string[] }[] = [
   { program: /\bcurl\b/, codes: ['6', '7', '28', '35', '56'] },
   { program: /\bwget\b/, codes: ['4'] },
 ];
 
-/** A step that ended as curl or wget does without a network, with the first address that it names. */
+/** Detects a step that exited as curl or wget does without a network, and returns the first address in its command. */
 function findSilentFault(lines: readonly string[]): NetworkFault | undefined {
   const index = lines.findIndex((line) => endedStep.test(line));
   const [, command = '', code = ''] = endedStep.exec(lines[index] ?? '') ?? [];
@@ -119,7 +119,7 @@ function findHost(line: string): string | undefined {
   return addresses.map((each) => each.exec(line)?.[1]).find((host) => host !== undefined);
 }
 
-/** Programs of npm whose package has another name. */
+/** npm packages by program, if the names differ. */
 const npmPackages: Readonly<Record<string, string>> = {
   tsc: 'typescript',
   nest: '@nestjs/cli',
@@ -142,7 +142,7 @@ const npmPackages: Readonly<Record<string, string>> = {
   'graphql-codegen': '@graphql-codegen/cli',
   changeset: '@changesets/cli',
 };
-/** Programs of npm whose package has the same name. */
+/** Programs whose npm package has the same name. */
 const sameName =
   /^(?:vite|next|astro|gatsby|tsx|ts-node|tsup|rimraf|cross-env|prisma|turbo|nx|husky|patch-package|concurrently|esbuild|rollup|react-scripts|nodemon|rspack|rsbuild|shx|dotenv|drizzle-kit|eslint|prettier|lerna|vitest|only-allow|parcel|serve|pm2|unbuild|wrangler|contentlayer|velite|simple-git-hooks|lefthook|electron-builder|craco|react-app-rewired|typedoc|panda|pnpm|yarn|bun)$/;
 const notFoundLines: readonly RegExp[] = [
@@ -154,13 +154,13 @@ const notFoundLines: readonly RegExp[] = [
 interface MissingProgram {
   readonly line: string;
   readonly program: string;
-  /** npm package that brings it; undefined when none is known. */
+  /** The npm package that provides it; undefined if unknown. */
   readonly package: string | undefined;
-  /** The script that called it, in words: script "build" of the package web. */
+  /** The calling script, such as: script "build" of the package web. */
   readonly caller: string | undefined;
 }
 
-/** The program that was not found; undefined when the log names none. */
+/** Finds the program that was not found; undefined if the log names none. */
 export function findMissingProgram(lines: readonly string[]): MissingProgram | undefined {
   for (const [index, line] of lines.entries()) {
     const program = notFoundLines.map((each) => each.exec(line.trim())?.[1]).find((found) => found !== undefined);
@@ -176,7 +176,9 @@ export function findMissingProgram(lines: readonly string[]): MissingProgram | u
   return undefined;
 }
 
-/** npm and pnpm print "> name@version script" before a script, and the folder of a package whose install script failed. */
+/**
+ * npm and pnpm print "> name@version script" before a script, and the folder of a package whose install script failed.
+ */
 function findCaller(lines: readonly string[], index: number): string | undefined {
   const folder = lines
     .slice(index - 12 < 0 ? 0 : index - 12, index + 12)

@@ -11,7 +11,7 @@ for argument in "$@"; do
   previous=$argument
 done
 
-# Quotes in an author's words are escaped in JSON, so no word of theirs can look like the key.
+# JSON escapes the quotes in an author's text, so it cannot match the key.
 if [ -f "$bundle/config.json" ]; then
   sed -i -e ':again' \
     -e 's/\("capabilities":{[^}]*\),"CAP_NET_RAW"/\1/; t again' \

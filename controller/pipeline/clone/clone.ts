@@ -1,4 +1,4 @@
-// Stage 1: brings the files of one commit into the workspace, and nothing else of the repository.
+// Stage 1: fetches the files of one commit into the workspace, and nothing else from the repository.
 import { lutimes, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -21,19 +21,22 @@ const latestTime = 4_102_444_800;
 
 export interface CloneOptions {
   readonly printLine: (line: string) => void;
-  /** Reads the repository itself, and no submodule. */
+  /** Grants read access to the repository, but not to its submodules. */
   readonly gitToken?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Fetches, measures, checks out. @throws Rejected for limits and damage, Fault for what another try may fix. */
+/**
+ * Fetches, measures and checks out the commit. @throws Rejected for exceeded limits and damaged objects, Fault for
+ * anything that a retry may fix
+ */
 export async function clone(
   input: PipelineInput,
   paths: WorkspacePaths,
   { printLine, gitToken, signal }: CloneOptions,
 ): Promise<CloneResult> {
   process.umask(0o022);
-  // Beside the author's tree, never in it.
+  // Next to the author's tree, never inside it.
   const gitFolder = join(paths.notes, 'git');
   for (const folder of [paths.source, gitFolder]) await rm(folder, { recursive: true, force: true });
   for (const folder of [paths.source, paths.notes]) await mkdir(folder, { recursive: true });
@@ -60,7 +63,10 @@ export async function clone(
   return { commit: input.commit, files, bytes, ...readOwnership(paths.source) };
 }
 
-/** Seconds since 1970. An author may write any time into a commit; what no file system holds is taken as 1970. */
+/**
+ * Returns the commit time in seconds since 1970. Authors can set any time; one that file systems cannot store becomes
+ * 1970.
+ */
 async function readCommitTime(git: Git, commit: string): Promise<number> {
   const shown = await git(['show', '--no-patch', '--format=%ct', commit]);
   const seconds = Number(shown.stdout.trim());
@@ -68,14 +74,13 @@ async function readCommitTime(git: Git, commit: string): Promise<number> {
 }
 
 /**
- * Sets the times of a tree to `seconds`. The time of the commit, not a constant: web servers make ETags of time and
- * size,
- * and a constant would have browsers keep a file that changed without changing its length.
+ * Sets all file times in a tree to `seconds`. Uses the commit time instead of a constant: web servers derive ETags from
+ * time and size, so with a constant, browsers would keep a file that changed without changing its length.
  */
 async function setTreeTimes(root: string, seconds: number): Promise<void> {
   const folders = [Buffer.from(root)];
-  // Names are bytes: one that is not UTF-8 must not be missed. Folders come last, since touching their files touches
-  // them.
+  // Handle names as bytes, because one that is not UTF-8 must not be missed. Folders come last: changing their files
+  // updates the folders' own times.
   for (let index = 0; index < folders.length; index += 1) {
     const folder = folders[index] ?? Buffer.from(root);
     for (const entry of await readdir(folder, { withFileTypes: true, encoding: 'buffer' })) {
@@ -87,7 +92,7 @@ async function setTreeTimes(root: string, seconds: number): Promise<void> {
   for (const folder of folders.toReversed()) await lutimes(folder, seconds, seconds);
 }
 
-/** Nothing where the file is missing, or is no regular file. */
+/** Returns no fields if the file is missing or is not a regular file. */
 export function readOwnership(source: string): { ownership?: string[]; authorKeys?: string[] } {
   const text = readFileText(source, ownershipFile, maximumOwnershipBytes) ?? '';
   const [ownership, authorKeys] = [findOwnershipTokens(text), findAuthorKeyHashes(text)];

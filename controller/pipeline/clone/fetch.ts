@@ -1,4 +1,4 @@
-// Fetches exactly one commit, lists it within the limits of a repository, and checks it out.
+// Fetches a single commit, lists its files within the repository limits, and checks it out.
 import { readdir, stat } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join } from 'node:path';
@@ -7,14 +7,14 @@ import { Fault, type PipelineInput, Rejected, tooLargeSource } from '../contract
 import { LimitCounter } from '../review/rules/files.ts';
 import { formatBytes, keepTail, toOneLine } from '../text.ts';
 
-/** Room for a pack beyond the bytes of the tree: commit and tree objects, and headers of what does not compress. */
+/** Allowance for a pack beyond the bytes of its tree: commit and tree objects, and headers of incompressible data. */
 const packSlackBytes = 8 * 1024 * 1024;
 
 type FetchInput = Pick<PipelineInput, 'repo' | 'commit' | 'limits'>;
 
 /**
- * Brings the commit into the (new, empty) object store, which is `folder`. @throws Rejected when it is too large or
- * damaged, Fault otherwise.
+ * Fetches the commit into `folder`, a new and empty object store. @throws Rejected if it is too large or damaged,
+ * otherwise Fault
  */
 export async function fetchCommit(git: Git, folder: string, input: FetchInput, signal?: AbortSignal): Promise<void> {
   const format = input.commit.length === 64 ? 'sha256' : 'sha1';
@@ -41,7 +41,7 @@ export async function fetchCommit(git: Git, folder: string, input: FetchInput, s
     url = await followRedirect(url, signal);
     fetched = await fetch(url, [input.commit], ['--depth=1']);
   }
-  // Servers that speak only the old protocol refuse a commit that is no tip; its branch then has to come whole.
+  // Servers with only the old protocol refuse a commit that is not a branch tip; then the whole branch is fetched.
   if (
     fetched.code !== 0 &&
     /unadvertised object|not our ref|dumb http transport|couldn't find remote ref/i.test(fetched.stderr)
@@ -59,7 +59,10 @@ function computeMaximumPackBytes(input: FetchInput): number {
   return input.limits.repositoryBytes + packSlackBytes;
 }
 
-/** Did the kernel end git for the size of its pack? git itself does not say so; what it left behind does. */
+/**
+ * Returns whether the kernel stopped git because of its pack's size. git does not report it, but the file it left shows
+ * it.
+ */
 async function isCutOff(folder: string, input: FetchInput): Promise<boolean> {
   const packs = join(folder, 'objects', 'pack');
   for (const name of await readdir(packs))
@@ -67,12 +70,12 @@ async function isCutOff(folder: string, input: FetchInput): Promise<boolean> {
   return false;
 }
 
-/** Exit code of a program that SIGKILL ended. */
+/** Exit code of a program killed by SIGKILL. */
 const killedExitCode = 128 + constants.signals.SIGKILL;
 
 /**
- * Ended by the kernel for its memory, or out of it: git itself, or the program it started to read the pack. The
- * server's own trouble is not ours.
+ * Returns whether git, or the program it started to read the pack, ran out of memory or was killed for it. Memory
+ * errors on the server do not count.
  */
 function isOutOfMemory({ code, stderr }: GitResult): boolean {
   return (
@@ -81,7 +84,7 @@ function isOutOfMemory({ code, stderr }: GitResult): boolean {
   );
 }
 
-/** What a git that failed means: the commit is too large for it, or `doing` may go well another time. */
+/** Interprets a failed git command: either the commit is too large, or `doing` may succeed on retry. */
 export function toGitFailure(doing: string, result: GitResult): Rejected | Fault {
   return isOutOfMemory(result)
     ? new Rejected([{ ...tooLargeSource, severity: 'error' }])
@@ -112,7 +115,7 @@ async function toFetchError(result: GitResult, folder: string, input: FetchInput
   return toGitFailure('the repository could not be fetched', result);
 }
 
-/** What git said, on one short line. */
+/** Formats git's error output as one short line. */
 function formatGitError(result: GitResult): string {
   const text = toOneLine(keepTail(result.stderr, 600));
   if (text !== '') return text;
@@ -122,7 +125,7 @@ function formatGitError(result: GitResult): string {
 const probe = '/info/refs?service=git-upload-pack';
 const maximumHops = 3;
 
-/** The address that a repository has now. @throws Fault when it leads elsewhere or nowhere. */
+/** Resolves redirects of a repository's address. @throws Fault if they lead to another host or to nothing */
 async function followRedirect(repo: string, signal?: AbortSignal): Promise<string> {
   let address = repo.replace(/\/$/, '');
   for (let hop = 0; hop < maximumHops; hop += 1) {
@@ -138,7 +141,7 @@ async function followRedirect(repo: string, signal?: AbortSignal): Promise<strin
   throw new Fault(`the repository redirects more than ${maximumHops} times`);
 }
 
-/** One hop. @throws Fault when it leaves the host or the protocol. */
+/** Follows one redirect. @throws Fault if it leaves the host or the protocol */
 export function toNextAddress(address: string, location: string): string {
   const target = URL.canParse(location, `${address}${probe}`) ? new URL(location, `${address}${probe}`) : undefined;
   if (
@@ -156,7 +159,7 @@ export function toNextAddress(address: string, location: string): string {
   return `${target.origin}${target.pathname.slice(0, -'/info/refs'.length)}`;
 }
 
-/** Where a commit points into another repository. */
+/** A path at which a commit refers to another repository. */
 export interface Gitlink {
   readonly path: string;
   readonly commit: string;
@@ -167,15 +170,15 @@ interface Listing {
 }
 
 interface ListInput extends Pick<PipelineInput, 'commit' | 'limits'> {
-  /** Counts on, where the files are part of a larger tree. */
+  /** Counter to continue from if the files are part of a larger tree. */
   readonly counter?: LimitCounter;
-  /** Folder that they are in, with its slash. */
+  /** Folder that contains them, with a trailing slash. */
   readonly prefix?: string;
 }
 
 const longestRecordBytes = 64 * 1024;
 
-/** Collects the records of `git ls-tree -r -l -z`. @throws Rejected at the first limit that is passed. */
+/** Parses the records of `git ls-tree -r -l -z`. @throws Rejected at the first limit that is exceeded */
 export class ListingReader {
   readonly gitlinks: Gitlink[] = [];
   readonly counter: LimitCounter;
@@ -210,7 +213,7 @@ export class ListingReader {
   }
 }
 
-/** Lists the files of a commit within the limits. @throws Rejected when it has more. */
+/** Lists the files of a commit within the limits. @throws Rejected if it exceeds them */
 export async function listCommit(git: Git, input: ListInput, signal?: AbortSignal): Promise<Listing> {
   const reader = new ListingReader(input.limits, input);
   const listed = await git(['ls-tree', '-r', '-l', '-z', '--full-tree', input.commit], {
@@ -227,7 +230,7 @@ export async function listCommit(git: Git, input: ListInput, signal?: AbortSigna
 interface CheckOut {
   readonly target: string;
   readonly commit: string;
-  /** Maximum size of a file of the repository. */
+  /** Maximum file size in the repository. */
   readonly fileBytes: number;
 }
 

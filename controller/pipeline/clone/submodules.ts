@@ -1,4 +1,4 @@
-// Fetches the submodules of a commit: the exact commits, from allowed git servers, within the limits of the repository.
+// Fetches a commit's submodules: the exact commits, from allowed git servers, within the repository limits.
 import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isAbsolute } from 'node:path/posix';
@@ -21,7 +21,7 @@ interface Parent {
   readonly git: Git;
   readonly repo: string;
   readonly commit: string;
-  /** Folder in the tree, '' for the top. */
+  /** Folder in the tree, '' for the root. */
   readonly prefix: string;
   readonly gitlinks: readonly Gitlink[];
   readonly depth: number;
@@ -32,7 +32,7 @@ interface SubmoduleWork {
   readonly source: string;
   /** Folder for object stores, outside the tree. */
   readonly notes: string;
-  /** Counts the files of all of them together. */
+  /** Counts the files of all submodules together. */
   readonly counter: LimitCounter;
   readonly printLine: (line: string) => void;
   readonly makeGit: (options: Pick<Parameters<typeof createGit>[0], 'folder' | 'gitFolder' | 'insecure'>) => Git;
@@ -40,11 +40,14 @@ interface SubmoduleWork {
 }
 
 interface RunningWork extends SubmoduleWork {
-  /** Git hosts that could not be reached: they are not asked again, since each try may take minutes. */
+  /** Unreachable git hosts. They are not retried, because each attempt may take minutes. */
   readonly unreachable: Set<string>;
 }
 
-/** What became of each submodule. None of them ends the clone: the review says which of the missing are needed. */
+/**
+ * Fetches submodules and returns the result for each. A failure does not end the clone: the review decides which
+ * missing submodules are needed.
+ */
 export async function fetchSubmodules(
   top: Omit<Parent, 'prefix' | 'depth'>,
   work: SubmoduleWork,
@@ -95,7 +98,7 @@ function findExceededLimit({ depth }: Parent, done: readonly Submodule[]): strin
   return done.length >= maximumModules ? `at most ${maximumModules} submodules are fetched` : undefined;
 }
 
-/** git reads its own file, from the commit and not from the disk: no link is followed. */
+/** Has git read .gitmodules from the commit rather than from the disk, so that no link is followed. */
 async function readGitmodules({ git, commit }: Parent): Promise<Declarations> {
   const listed = await git(['config', '--null', '--list', '--no-includes', `--blob=${commit}:.gitmodules`], {
     keepBytes: maximumFileBytes,
@@ -135,7 +138,7 @@ async function fetchOne(
   }
 }
 
-/** A submodule that is too large or damaged is missing like one that is gone; the review says what that means. */
+/** Treats a submodule that is too large or damaged as missing; the review decides what follows. */
 function toMissingOrThrow(link: Gitlink, error: unknown, signal: AbortSignal | undefined): Result {
   if (signal?.aborted === true) throw error;
   if (error instanceof Rejected) return createMissingResult(link, error.message.replace(/\.$/, ''));
@@ -157,7 +160,7 @@ async function fetchSubmodule(
   work: SubmoduleWork,
 ): Promise<Result> {
   const { input, counter, printLine, signal } = work;
-  // Each has an object store of its own, since one repository must not hand objects to another.
+  // Each has a separate object store, because one repository must not provide objects to another.
   const { url, insecure, target, gitFolder } = place;
   const git = work.makeGit({ folder: target, gitFolder, insecure });
   const prefix = `${parent.prefix}${link.path}/`;
@@ -182,13 +185,13 @@ async function fetchSubmodule(
   };
 }
 
-/** Removes what the fetching left beside the tree. */
+/** Removes the object stores next to the tree. */
 export async function removeStores(notes: string): Promise<void> {
   for (const name of await readdir(notes))
     if (name.startsWith(storePrefix)) await rm(join(notes, name), { recursive: true, force: true });
 }
 
-/** git leaves an empty folder for each. No step on the way to it may be a link. */
+/** git leaves an empty folder for each submodule. No folder on the path to it may be a link. */
 async function isEmptyFolder(source: string, path: string): Promise<boolean> {
   let reached = source;
   for (const part of path.split('/')) {
@@ -200,7 +203,9 @@ async function isEmptyFolder(source: string, path: string): Promise<boolean> {
   return (await readdir(reached)).length === 0;
 }
 
-/** Trouble of the network or the server, which may be gone another time; not a repository that is private or gone. */
+/**
+ * Returns whether a network or server error may be temporary, unlike a repository that is private or does not exist.
+ */
 function isTemporary(message: string): boolean {
   return !/could not read Username|askpass|Authentication failed|terminal prompts disabled|not found|returned error: 40\d|not our ref|no longer in the repository|redirects/i.test(
     message,
@@ -209,10 +214,13 @@ function isTemporary(message: string): boolean {
 
 const maximumEntries = 5_000;
 
-/** Addresses by path, as `git config --null --list` prints the file. */
+/** Addresses by path, parsed from `git config --null --list`. */
 type Declarations = ReadonlyMap<string, readonly string[]>;
 
-/** Reads `key\nvalue\0`. Of a key that is given twice both values count, so that two tools cannot read it differently. */
+/**
+ * Parses `key
+ * value\0`. If a key occurs twice, both values count, so that no two tools can read it differently.
+ */
 export function readDeclarations(listed: string): Declarations {
   const paths = new Lists();
   const urls = new Lists();
@@ -233,7 +241,10 @@ class Lists extends Map<string, readonly string[]> {
   }
 }
 
-/** The repository of a submodule, or why it is not fetched. `parent` is the address of the repository that names it. */
+/**
+ * Resolves a submodule's repository, or the reason why it is not fetched. `parent` is the address of the repository
+ * that declares it.
+ */
 export function resolveSubmodule(
   declared: Declarations,
   path: string,
@@ -250,7 +261,7 @@ export function resolveSubmodule(
   return found instanceof RepositoryError ? found.message : found;
 }
 
-/** A relative address is resolved against the repository; those for SSH and git are read as what they serve by https. */
+/** Resolves relative addresses against the repository. Rewrites SSH and git addresses to https on the same server. */
 function toAbsoluteUrl(url: string, parent: string): string | undefined {
   if (/^\.{1,2}\//.test(url)) return resolveRelativeUrl(url, parent);
   if (/^https?:\/\//i.test(url)) return url;

@@ -1,4 +1,5 @@
-// Merges the operator's input with the settings of the author's moorage.yaml, and rejects services that are not offered.
+// Merges the HostedApp's settings with the author's moorage.yaml, and rejects services that this installation does not
+// offer.
 import { posix } from 'node:path';
 import { manifestFile, type ReportedSettings } from '../../../crds/app-manifest.ts';
 import { resolveSpec } from '../../../crds/effective-settings.ts';
@@ -11,13 +12,13 @@ import { readManifest } from './read.ts';
 
 export interface MergedInput {
   readonly input: PipelineInput;
-  /** What the file says, and beneath it what files for other platforms say, for the operator. */
+  /** Settings from moorage.yaml and, below them, from files for other platforms; reported to the operator. */
   readonly settings: ReportedSettings | undefined;
-  /** About the latter, and about services that this installation does not offer. */
+  /** Findings about files for other platforms, and about services that this installation does not offer. */
   readonly findings: readonly Finding[];
 }
 
-/** The input of a stage that looks at this tree. A file that is refused changes nothing. */
+/** Builds the input of a stage for this tree. A rejected file changes nothing. */
 export function mergeManifest(baseInput: PipelineInput, tree: Tree): MergedInput {
   const { settings: own } = readManifest(tree);
   const { settings, findings: platformFindings } = mergePlatforms(tree, own, baseInput);
@@ -40,7 +41,7 @@ export function mergeManifest(baseInput: PipelineInput, tree: Tree): MergedInput
   };
 }
 
-/** Says in the log what was taken from the file. */
+/** Describes in the log which settings came from the file. */
 export function describeManifest(settings: ReportedSettings | undefined): string[] {
   if (settings === undefined) return [];
   const { platform, ...values } = settings;
@@ -48,13 +49,13 @@ export function describeManifest(settings: ReportedSettings | undefined): string
   return [`settings of ${file}: ${JSON.stringify(values)}`];
 }
 
-/** Rule: moorage.yaml, where there is one, says only what an author may set. */
+/** Rule: moorage.yaml, if present, contains only settings that authors may set. */
 export const manifestRule: Rule = {
   name: 'settings',
   check: ({ tree }) => readManifest(tree).findings,
 };
 
-/** Errors about the services of the HostedApp, or else of the repository. */
+/** Reports services that are not offered, from the HostedApp or else from the repository. */
 function checkOfferedServices(
   { services, offered, pinned }: Pick<PipelineInput, 'services' | 'offered' | 'pinned'>,
   settings: ReportedSettings | undefined,

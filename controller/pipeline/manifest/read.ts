@@ -1,4 +1,4 @@
-// Reads moorage.yaml within bounds and without aliases, and reports the field and line of every problem.
+// Reads moorage.yaml with size limits and without aliases, and reports the field and line of every problem.
 import {
   type Document,
   isAlias,
@@ -17,7 +17,7 @@ import { author, build, type Finding, listing, models, run, source, spec } from 
 import { keepHead, toOneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
 
-/** What the file says; with an error among the findings, nothing. */
+/** Settings from the file; none if any finding is an error. */
 interface ManifestResult {
   readonly settings?: AppManifest;
   readonly findings: readonly Finding[];
@@ -26,7 +26,7 @@ interface ManifestResult {
 const maximumBytes = 16 * 1024;
 const deepest = 12;
 
-/** The tree is that of the repository. */
+/** Reads the file at the repository's root. */
 export function readManifest(tree: Tree): ManifestResult {
   const entry = tree.entry(manifestFile);
   if (entry === undefined) return { findings: findMisnamed(tree) };
@@ -59,7 +59,7 @@ function validateSettings(document: Document.Parsed, lines: LineCounter): Manife
   return { settings: read.data, findings: [] };
 }
 
-/** YAML as far as it can be read; text nested so deep that reading it fails is refused too. */
+/** Parses as much YAML as possible. Text nested too deeply for the parser is rejected too. */
 function parseSettings(text: string, lines: LineCounter): Document.Parsed | Error {
   try {
     return parseDocument(text.replace(/^\ufeff/, ''), {
@@ -129,7 +129,7 @@ const maximumProblems = 10;
 type Path = readonly PropertyKey[];
 type Issue = z.core.$ZodIssue;
 
-/** The findings of a file that is YAML, but not good settings. */
+/** Converts validation errors of a YAML file to findings. */
 function toFindings(error: z.ZodError, document: Document.Parsed, lines: LineCounter): Finding[] {
   return error.issues
     .flatMap(toProblems)
@@ -178,7 +178,7 @@ const kinds: Readonly<Record<string, string>> = {
   object: 'a section with fields of its own',
 };
 
-/** A field that an author cannot set: because there is none, or because it is not his to set. */
+/** Reports a field that authors cannot set, because it does not exist or belongs to the operator. */
 function toUnknownField(path: Path): SettingProblem {
   const field = formatField(path);
   const above = path.slice(0, -1);
@@ -195,7 +195,7 @@ function toUnknownField(path: Path): SettingProblem {
     : { path, message: `Unknown setting ${field}.`, fix: `Remove ${field}, or correct its name.${choice}` };
 }
 
-/** Fields of HostedApp. Those that appManifest takes never come here. */
+/** Other fields of HostedApp. Fields that appManifest accepts are handled earlier. */
 const installationFields: ReadonlySet<string> = new Set([
   ...Object.keys(spec.shape),
   ...Object.entries({ source, build, run, listing, author, models }).flatMap(([section, schema]) =>
@@ -221,7 +221,7 @@ function readShape(schema: unknown): Record<string, unknown> | undefined {
     : undefined;
 }
 
-/** run.env[0].value */
+/** Formats a field path, such as run.env[0].value. */
 function formatField(path: Path): string {
   if (path.length === 0) return 'the file';
   return path
@@ -229,7 +229,7 @@ function formatField(path: Path): string {
     .join('');
 }
 
-/** The line of the deepest part of `path` that the file has. */
+/** Finds the line of the deepest part of `path` that exists in the file. */
 function findLine(document: Document.Parsed, lines: LineCounter, path: Path): number {
   let position: NodePosition = { node: document.contents, at: document.contents?.range[0] ?? 0 };
   for (const part of path) {
@@ -245,7 +245,7 @@ interface NodePosition {
   readonly at: number | undefined;
 }
 
-/** A field of a section begins at its name, an item of a list at itself. */
+/** Finds a part: a section's field starts at its name, a list item at its value. */
 function findBelow(node: unknown, part: PropertyKey): NodePosition | undefined {
   if (isMap(node)) {
     const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(part));

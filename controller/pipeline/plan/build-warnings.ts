@@ -1,4 +1,5 @@
-// What a step of a planned build can report about itself: it prints a marked line, and the build stage makes a finding of it.
+// Defines the warnings that a step of a planned build can report: it prints a marked line, which the build stage
+// converts to a finding.
 import type { Finding } from '../../../crds/hosted-app.ts';
 
 const mark = 'moorage-warning:';
@@ -9,7 +10,7 @@ interface Report {
   readonly fix: string;
 }
 
-/** The reports that there are. Words of a log are never shown, so that no step can put its own into a finding. */
+/** All reports. They never quote the log, so that no step can put its own text into a finding. */
 const reports = {
   lockfile: {
     rule: 'build/lockfile',
@@ -77,14 +78,14 @@ const reports = {
 
 export type BuildReport = keyof typeof reports;
 
-/** A shell command that reports. */
+/** Formats a shell command that prints a report. */
 export function formatReport(what: BuildReport, file: string): string {
   return `echo "${mark} ${what} ${file}"`;
 }
 
 const line = /^#\d{1,6} [\d.]{1,20} moorage-warning: ([a-z-]{1,40}) ([\w.-]{1,60})$/;
 
-/** The warning that a line of a build log makes; undefined when it makes none. */
+/** Parses a line of the build log; undefined if it is not a report. */
 export function parseReport(text: string): Finding | undefined {
   const [, what = '', file = ''] = line.exec(text) ?? [];
   const found: Report | undefined = Object.hasOwn(reports, what) ? reports[what as BuildReport] : undefined;

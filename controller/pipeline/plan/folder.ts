@@ -1,4 +1,5 @@
-// Finds the folder of the app in a repository that keeps it below its top, and rejects half an app.
+// Finds the app's folder in a repository that keeps it below the root, and rejects a folder that is only half of an
+// app.
 import { posix } from 'node:path';
 import type { Finding } from '../../../crds/hosted-app.ts';
 import { Rejected } from '../contract.ts';
@@ -13,25 +14,25 @@ const maximumNamed = 6;
 
 interface AppFolder {
   readonly path: string;
-  /** Why none was chosen. */
+  /** Reason why no folder was chosen. */
   readonly problem?: Finding;
-  /** What the author should know about the choice. */
+  /** Warnings for the author about the choice. */
   readonly warnings: readonly Finding[];
 }
 
 interface Candidate {
   readonly folder: string;
-  /** What it is, in words: "Python, FastAPI". */
+  /** Description, such as "Python, FastAPI". */
   readonly what: string;
   readonly kind: 'server' | 'files' | 'unplanned';
   readonly strategy?: string;
-  /** Its language is planned, and something is missing. */
+  /** Moorage can plan its language, but something is missing. */
   readonly isPlanned?: boolean;
 }
 
 /**
- * Folder to plan: source.path where it is set, or the top where it has an app; else the only folder below in which an
- * app is found. Where there are several, or half of one, the author has to say which.
+ * Finds the folder to plan: source.path if set, the root if it contains an app, or else the only folder below it with
+ * an app. If there are several, or only half an app, the author has to choose.
  */
 export function findAppFolder(tree: Tree, input: PlanInput): AppFolder {
   const { strategy, dockerfile } = input.build;
@@ -42,7 +43,7 @@ export function findAppFolder(tree: Tree, input: PlanInput): AppFolder {
   return canBeBelow(tree, input, recipe) ? searchBelowTop(tree, input) : top;
 }
 
-/** What is wrong at the top is to be put right there; only where nothing is, the app may be below. */
+/** A problem at the root must be fixed there. The app can be below only if the root has no app. */
 function canBeBelow(tree: Tree, { build }: PlanInput, rule: string): boolean {
   const isForeign = build.strategy === 'auto' && findMarkers(tree).length > 0;
   return ['plan/unknown', 'plan/no-start'].includes(rule) && !isForeign && !isWorkspace(tree);
@@ -54,21 +55,21 @@ function searchBelowTop(tree: Tree, input: PlanInput): AppFolder {
   const [only, ...more] = found;
   if (only === undefined) return top;
   if (more.length > 0) return { ...top, problem: createSeveralAppsFinding(found) };
-  // A planned language says itself what is missing there.
+  // A planned language explains itself what is missing.
   return only.kind === 'unplanned' && only.isPlanned !== true
     ? { ...top, problem: createUnplannedFinding(only) }
     : { ...top, path: only.folder };
 }
 
-/** What the plan of the top leaves out: a server below pages, or pages below a server. */
+/** Finds what the root's plan omits: a server next to pages, or pages next to a server. */
 function searchBesideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolder {
   const top = { path: '.', warnings: [] };
   if (recipe.plan.strategy === 'dockerfile') return top;
-  // Packages of a workspace are part of what is planned at its top.
+  // Packages of a workspace belong to the plan of its root.
   const isPart = ({ strategy }: Candidate): boolean => strategy === 'node' && isWorkspace(tree);
   const isBuilt = ({ folder }: Candidate): boolean => recipe.builds?.includes(folder) === true;
   const found = listCandidates(tree, input).filter((each) => !isPart(each) && !isBuilt(each));
-  // Pages of a folder such as docs are those of the app only where there is no other.
+  // Pages in a folder such as docs are the app only if there is nothing else.
   if (recipe.plan.strategy === 'static' && !tree.has('index.html') && found.length > 0)
     return searchBelowTop(tree, input);
   if (recipe.filesOnly !== true) {
@@ -166,7 +167,7 @@ function createUnbuiltFinding({ folder, what }: Candidate): Finding {
   };
 }
 
-/** The plan, or the rule by which there is none. */
+/** Returns the plan, or the rule that prevented it. */
 function tryPlan(tree: Tree, input: PlanInput): Recipe | string {
   try {
     return makePlan(tree, input);
@@ -176,18 +177,18 @@ function tryPlan(tree: Tree, input: PlanInput): Recipe | string {
   }
 }
 
-/** Packages of a workspace are installed from its top, so none of them is an app by itself. */
+/** Packages of a workspace are installed from its root, so none of them is an app by itself. */
 function isWorkspace(tree: Tree): boolean {
   return tree.has('pnpm-workspace.yaml') || readField(parseJson(tree.text('package.json')), 'workspaces') !== undefined;
 }
 
 const manifest =
   /^(?:Dockerfile|package\.json|requirements\.txt|pyproject\.toml|Pipfile|setup\.py|environment\.ya?ml)$/;
-/** What stands beside an app, and is none. */
+/** Folders next to an app that are not apps themselves. */
 const aside =
   /(?:^|\/)(?:tests?|e2e|docs?|documentation|website|examples?|samples?|templates?|fixtures?|playgrounds?|scripts?|tools|benchmarks?|infra|(?:cloud-)?deploy(?:ment)?s?|db|database|postgres(?:ql)?|mysql|mongo(?:db)?|redis|nginx|traefik|caddy|docker|dockerfiles?|containers?|packaging|k8s|kubernetes|helm|storybook|landing(?:-page)?|(?:chrome-|browser-|vscode-)?extensions?|mobile|android|ios|desktop|electron|src-tauri|sdks?|cli|node_modules|vendor|third[_-]party|\.[^/]+)(?:\/|$)/i;
 
-/** Folders with a manifest of their own, at most two levels down; none within another. */
+/** Lists folders with their own manifest, at most two levels deep and not nested. */
 export function listAppFolders(tree: Tree): string[] {
   const found = tree.entries.flatMap((each) => {
     const folder = posix.dirname(each.path);

@@ -1,13 +1,13 @@
-// The files by which a language is known at a glance, whether Moorage plans it or not.
+// Lists the files that identify a language, whether Moorage plans it or not.
 import type { Tree } from '../tree.ts';
 
 export interface Marker {
   readonly language: string;
-  /** Name of the file. */
+  /** File name. */
   readonly file: RegExp;
-  /** A `Language` in plan.ts plans it. Until then its file is named in the refusal. */
+  /** Whether a `Language` in plan.ts plans it. If not, the rejection names the file. */
   readonly planned: boolean;
-  /** It says nothing beside this file. */
+  /** It is ignored if this file exists too. */
   readonly unless?: string;
 }
 
@@ -17,7 +17,7 @@ export interface FoundMarker {
   readonly planned: boolean;
 }
 
-/** Languages of servers other than Python and Node. */
+/** Server languages other than Python and Node. */
 export const markers: readonly Marker[] = [
   { language: 'Go', file: /^go\.mod$/, planned: true },
   { language: 'Rust', file: /^Cargo\.toml$/, planned: true },
@@ -38,7 +38,7 @@ export const markers: readonly Marker[] = [
   { language: 'R', file: /^(?:app\.R|server\.R|DESCRIPTION)$/, planned: false },
 ];
 
-/** The markers at the top of a tree, one a language. */
+/** Finds the markers at the root of a tree, one per language. */
 export function findMarkers(tree: Tree): FoundMarker[] {
   const top = tree.entries.filter((each) => each.kind === 'file' && !each.path.includes('/'));
   return markers.flatMap(({ language, file, planned, unless }) => {
@@ -49,7 +49,7 @@ export function findMarkers(tree: Tree): FoundMarker[] {
   });
 }
 
-/** Is this the name of a marker's file? */
+/** Returns whether this is the name of a marker file. */
 export function isMarker(name: string): boolean {
   return markers.some(({ file }) => file.test(name));
 }

@@ -1,4 +1,4 @@
-// Chooses how the image is made: the author's Dockerfile, else the language that the files speak.
+// Chooses how to build the image: with the author's Dockerfile, or else a plan for the language of the files.
 import type { Finding } from '../../../crds/hosted-app.ts';
 import { Rejected } from '../contract.ts';
 import { keepHead, toOneLine } from '../text.ts';
@@ -25,8 +25,8 @@ const understood =
   'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); Go (go.mod); Deno (deno.json); Rust (Cargo.toml); Java (pom.xml, or Gradle with its wrapper); PHP (index.php, composer.json); Ruby (Gemfile, config.ru); .NET (a solution or project); Elixir (mix.exs); a static site (index.html at the top or in public, dist, site, docs)';
 
 /**
- * Plans a tree (that of source.path).
- * @throws Rejected, rule plan/unknown when no language fits, or what the language misses.
+ * Plans a tree (that of source.path). @throws Rejected, rule plan/unknown if no language matches, or with what is
+ * missing
  */
 export function makePlan(tree: Tree, input: PlanInput): Recipe {
   return limitReason(choose(tree, input));
@@ -48,7 +48,7 @@ function planLanguage(tree: Tree, input: PlanInput): Recipe {
   const isAuto = input.build.strategy === 'auto';
   const { recipes, problems } = collectAnswers(tree, input);
   const markers = isAuto ? findMarkers(tree) : [];
-  // Files beside a server that cannot be planned are half of an app.
+  // Pages next to a server that cannot be planned are only half of an app.
   const isHalf =
     isAuto &&
     (markers.some((each) => !isSiteBuiltFrom(each, recipes)) || problems.some(({ language }) => language !== 'static'));
@@ -60,7 +60,7 @@ function planLanguage(tree: Tree, input: PlanInput): Recipe {
   ]);
 }
 
-/** The files are what this language makes: they are the whole of it. */
+/** Returns whether this language generates the files, so that they are the whole app. */
 function isSiteBuiltFrom({ language }: FoundMarker, recipes: readonly Recipe[]): boolean {
   const strategy = language === '.NET' ? 'dotnet' : language.toLowerCase();
   return recipes.some(({ filesOnly, plan }) => filesOnly === true && plan.strategy === strategy);
@@ -71,7 +71,7 @@ interface Answers {
   readonly problems: readonly { readonly language: string; readonly problem: Finding }[];
 }
 
-/** Asks every language that the author leaves to choose from. */
+/** Tries every language that the author's settings allow. */
 function collectAnswers(tree: Tree, input: PlanInput): Answers {
   const { strategy } = input.build;
   const asked = languages.filter(({ name }) => strategy === 'auto' || name === strategy);
@@ -88,7 +88,9 @@ function addHint(tree: Tree, problem: Finding | undefined): Finding | undefined 
   return problem === undefined ? undefined : { ...problem, fix: `${problem.fix}${suggestFolders(tree)}` };
 }
 
-/** A Python web framework says most; a package.json beside another language is often only for styles. */
+/**
+ * A Python web framework is the strongest evidence; a package.json next to another language is often only for styles.
+ */
 function rankRecipe(recipe: Recipe): number {
   const { strategy, framework } = recipe.plan;
   if (strategy === 'static') return 5;
@@ -97,7 +99,7 @@ function rankRecipe(recipe: Recipe): number {
   return strategy === 'node' ? 2 : 1;
 }
 
-/** The refusal of a language that is known and not planned. */
+/** Rejects a language that Moorage recognizes but does not plan. */
 function rejectUnplanned(markers: readonly FoundMarker[], recipes: readonly Recipe[]): Finding | undefined {
   const marker = markers.find((each) => !each.planned);
   if (marker === undefined) return undefined;

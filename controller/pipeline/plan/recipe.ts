@@ -1,4 +1,4 @@
-// Defines what a planner makes of a tree, and writes the parts that all generated Dockerfiles share.
+// Defines the result of planning a tree, and renders the parts that all generated Dockerfiles share.
 import type { Finding, Plan } from '../../../crds/hosted-app.ts';
 import type { PipelineInput } from '../contract.ts';
 import type { Tree } from '../tree.ts';
@@ -8,40 +8,40 @@ export type PlanInput = Pick<PipelineInput, 'build' | 'port' | 'hasCommand' | 'p
 
 export interface Recipe {
   readonly plan: Plan;
-  /** Text of the Dockerfile; absent when the author's own is built. */
+  /** Text of the Dockerfile; absent if the author's own is used. */
   readonly dockerfile?: string;
-  /** Patterns that are kept out of the build context besides the author's own. */
+  /** Patterns to exclude from the build context, in addition to the author's. */
   readonly ignore?: readonly string[];
-  /** It only serves files: no program of the author's runs. */
+  /** It only serves files and runs none of the author's programs. */
   readonly filesOnly?: boolean;
-  /** Its program answers calls and has no page: pages in another folder are the other half of the app. */
+  /** It serves an API without pages: pages in another folder are the other half of the app. */
   readonly callsOnly?: boolean;
-  /** Folders with a manifest of their own that it builds too. */
+  /** Folders with their own manifest that this plan builds too. */
   readonly builds?: readonly string[];
-  /** Warnings on the way to this plan. */
+  /** Warnings about this plan. */
   readonly findings: readonly Finding[];
 }
 
-/** The files are of this language, but something is missing. */
+/** The files are in this language, but something is missing. */
 export interface Problem {
   readonly problem: Finding;
 }
 
-/** One language: looks at a tree and plans it, says what is missing, or does not know it. */
+/** A language planner: plans a tree, reports what is missing, or does not recognize it. */
 export interface Language {
   readonly name: Exclude<Plan['strategy'], 'dockerfile'>;
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined;
 }
 
-/** Port that a planned app listens on when nothing else is said. */
+/** Port of a planned app, unless otherwise specified. */
 export const defaultPort = 8080;
 
-/** Taken where a project asks for no version of Node. */
+/** Used if a project does not request a Node version. */
 export const defaultNode = 'node:24-bookworm-slim';
 
-/** Base images: ordinary names of Docker Hub, and of Microsoft's registry for .NET. */
+/** Base images from Docker Hub and, for .NET, from Microsoft's registry. */
 export const images = {
-  /** The oldest first. */
+  /** Oldest first. */
   node: [
     { major: 16, image: 'node:16-bookworm-slim' },
     { major: 18, image: 'node:18-bookworm-slim' },
@@ -50,7 +50,7 @@ export const images = {
     { major: 24, image: defaultNode },
   ],
   nginx: 'nginx:stable-bookworm',
-  /** The first that fits is taken. */
+  /** The first match is used. */
   python: [
     { version: '3.11', image: 'python:3.11-slim-bookworm' },
     { version: '3.13', image: 'python:3.13-slim-trixie' },
@@ -65,7 +65,7 @@ export const images = {
   rust: 'rust:1-bookworm',
   deno: 'denoland/deno:debian',
   php: 'php:8.2-cli',
-  /** The oldest first. The slim ones have no compiler. */
+  /** Oldest first. The slim ones have no compiler. */
   ruby: [
     { version: '3.1', build: 'ruby:3.1-bookworm', run: 'ruby:3.1-slim-bookworm' },
     { version: '3.3', build: 'ruby:3.3-trixie', run: 'ruby:3.3-slim-trixie' },
@@ -75,7 +75,7 @@ export const images = {
     { version: 21, build: 'maven:3-eclipse-temurin-21', run: 'eclipse-temurin:21-jre' },
     { version: 25, build: 'maven:3-eclipse-temurin-25', run: 'eclipse-temurin:25-jre' },
   ],
-  /** The oldest first, as those of Java. */
+  /** Oldest first, as for Java. */
   dotnet: [
     { version: 8, build: 'mcr.microsoft.com/dotnet/sdk:8.0', run: 'mcr.microsoft.com/dotnet/aspnet:8.0' },
     { version: 10, build: 'mcr.microsoft.com/dotnet/sdk:10.0', run: 'mcr.microsoft.com/dotnet/aspnet:10.0' },
@@ -86,7 +86,7 @@ export const images = {
   ],
 } as const;
 
-/** All of them; an installation without the Docker Hub says which it lacks. */
+/** All of them. An installation without Docker Hub configures which ones it lacks. */
 export const baseImages: readonly string[] = [
   ...images.node.map(({ image }) => image),
   ...images.python.map(({ image }) => image),
@@ -97,39 +97,42 @@ export const baseImages: readonly string[] = [
   ...[images.nginx, images.golang, images.debian, images.rust, images.deno, images.php],
 ];
 
-/** Says in the Dockerfile what a step is for and which file led to it; a failed build is explained to its author by this. */
+/**
+ * Annotates a step in the Dockerfile with its purpose and the file that caused it. A failed build is explained to its
+ * author with this.
+ */
 export function renderStep(file: string, what: string, ...lines: readonly string[]): string[] {
   return [`# step: ${toSingleLine(file)} | ${toSingleLine(what)}`, ...lines];
 }
 
-/** Build arguments of the author, declared: the values come by buildctl and stand in no file. */
+/** Declares the author's build arguments. Their values are passed by buildctl and never written to a file. */
 export function renderArguments(input: PlanInput, defaults: Readonly<Record<string, string>> = {}): string[] {
   const names = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
   const given = [...names].filter((name) => !(name in defaults)).map((name) => `ARG ${name}`);
   return [...Object.entries(defaults).map(([name, value]) => `ARG ${name}=${value}`), ...given];
 }
 
-/** CMD that a shell starts, so that $PORT is read when the app starts, and that the app then replaces. */
+/** Starts a command through a shell, so that $PORT is expanded at start; the app then replaces the shell. */
 export function renderShellCommand(command: string): string {
   return `CMD ${JSON.stringify(['sh', '-c', command])}`;
 }
 
-/** Text as one word of a shell command. */
+/** Quotes text as one shell word. */
 export function quoteShellWord(text: string): string {
   return /^[A-Za-z0-9_./:=@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Instruction with a JSON list, which takes names with spaces as they are. */
+/** Renders an instruction with a JSON list, in which paths may contain spaces. */
 export function renderCopy(sources: readonly string[], target: string, ...flags: readonly string[]): string {
   return ['COPY', ...flags, JSON.stringify([...sources.map(escapeCopyPath), target])].join(' ');
 }
 
-/** A path that COPY takes as itself and not as a pattern. */
+/** Escapes a path so that COPY does not treat it as a pattern. */
 function escapeCopyPath(path: string): string {
   return path.replace(/[[*?\\]/g, (sign) => (sign === '[' ? '[[]' : `\\${sign}`)).replaceAll('$', String.raw`\$`);
 }
 
-/** The text of a Dockerfile: its reason as a comment, then the lines. */
+/** Renders a Dockerfile: its reason as a comment, then the lines. */
 export function renderDockerfile(reason: string, lines: readonly string[]): string {
   return [`# Planned by Moorage. ${toSingleLine(reason)}`, ...lines, ''].join('\n');
 }

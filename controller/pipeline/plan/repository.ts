@@ -1,4 +1,5 @@
-// Plans a whole repository: its moorage.yaml, the folder of the app, how that is built, and the plan's files for the build stage.
+// Plans a repository: reads moorage.yaml, finds the app's folder, plans its build, and writes the files for the build
+// stage.
 import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { ReportedSettings } from '../../../crds/app-manifest.ts';
@@ -15,20 +16,20 @@ import { makePlan } from './plan.ts';
 import type { Recipe } from './recipe.ts';
 
 interface LocatedApp {
-  /** What the stages work with, with the folder and the Dockerfile that were found. */
+  /** The stages' input, with the folder and the Dockerfile that were found. */
   readonly input: PipelineInput;
-  /** What moorage.yaml says, and beneath it what files for other platforms say. */
+  /** Settings from moorage.yaml and, below them, from files for other platforms. */
   readonly settings: ReportedSettings | undefined;
-  /** About what files for other platforms say. */
+  /** Findings about files for other platforms. */
   readonly platform: readonly Finding[];
-  /** Says where the app is, when it is not where it was looked for first. */
+  /** Names the app's folder if it is not the expected one. */
   readonly note?: string;
-  /** Why it cannot be planned, whatever the files of the folder say. */
+  /** Reason why it cannot be planned, regardless of the folder's files. */
   readonly problem?: Finding;
   readonly warnings: readonly Finding[];
 }
 
-/** Finds the app in the tree of a repository. */
+/** Finds the app in a repository's tree. */
 export function locateApp(baseInput: PipelineInput, tree: Tree): LocatedApp {
   const { input, settings, findings: platform } = mergeManifest(baseInput, tree);
   const own = findAuthoredBuild(tree, input, 'certain');
@@ -46,7 +47,7 @@ export function locateApp(baseInput: PipelineInput, tree: Tree): LocatedApp {
   };
 }
 
-/** @throws Rejected when nothing fits, or something is missing */
+/** @throws Rejected if no plan matches, or something is missing */
 export function planApp(tree: Tree, { input, note, problem, warnings }: LocatedApp): Recipe {
   if (problem !== undefined) throw new Rejected([problem]);
   const recipe = makePlan(tree.below(input.path), input);
@@ -56,7 +57,7 @@ export function planApp(tree: Tree, { input, note, problem, warnings }: LocatedA
 
 type AuthoredBuild = Pick<LocatedApp, 'input' | 'note'>;
 
-/** The author's Dockerfile where it does not stand at the top of source.path. */
+/** Finds an author's Dockerfile that is not at the root of source.path. */
 function findAuthoredBuild(tree: Tree, input: PipelineInput, wanted: 'certain' | 'any'): AuthoredBuild | undefined {
   const { strategy, dockerfile } = input.build;
   const below = tree.below(input.path);
@@ -74,7 +75,7 @@ function toAuthoredBuild(input: PipelineInput, { path, others }: FoundDockerfile
   };
 }
 
-/** A Dockerfile of an unusual name counts only where nothing else can be planned. */
+/** A Dockerfile with an unusual name counts only if nothing else can be planned. */
 function findUncertainBuild(tree: Tree, input: PipelineInput): AuthoredBuild | undefined {
   try {
     makePlan(tree.below(input.path), input);
@@ -85,7 +86,7 @@ function findUncertainBuild(tree: Tree, input: PipelineInput): AuthoredBuild | u
   }
 }
 
-/** Writes plan.json and, for planned images, Dockerfile and Dockerfile.dockerignore into the notes. */
+/** Writes plan.json and, for planned images, Dockerfile and Dockerfile.dockerignore to the notes folder. */
 export async function writePlan(
   recipe: Recipe,
   input: Pick<PipelineInput, 'path' | 'build'>,
@@ -97,7 +98,7 @@ export async function writePlan(
       plan: recipe.plan,
       authored: true,
       context,
-      // It may be a link to a file of the repository, as the review has seen.
+      // May be a link to a file in the repository, which the review has checked.
       dockerfile: await realpath(join(paths.source, posix.join(input.path, input.build.dockerfile))),
     });
     return;
@@ -110,7 +111,9 @@ export async function writePlan(
   await writeNotes(paths.notes, 'plan', { plan: recipe.plan, authored: false, context, dockerfile });
 }
 
-/** What plans install by, and the README, which packages of Python and npm name in their manifests. */
+/**
+ * Files that plans use to install packages, and the README, which Python and npm packages reference in their manifests.
+ */
 const manifests = [
   ...['package.json', 'package-lock.json', 'npm-shrinkwrap.json', 'pnpm-lock.yaml', 'pnpm-workspace.yaml', 'yarn.lock'],
   ...['bun.lock', 'bun.lockb', 'deno.json', 'deno.jsonc', 'deno.lock', 'composer.json', 'composer.lock'],
@@ -139,11 +142,11 @@ const manifests = [
   'README*',
 ];
 
-/** The author's patterns were written for another Dockerfile: what this one builds and installs by stays in the context. */
+/** The author wrote these patterns for another Dockerfile, so files that the plan needs stay in the context. */
 function ignoreText({ ignore = [], builds = [] }: Recipe, authored: string): string {
   if (authored === '') return [...ignore, ''].join('\n');
   const folders = builds.filter((folder) => folder !== '.');
   const kept = [...folders, ...manifests].map((path) => `!${path}`);
-  // The last pattern that matches counts: what is never wanted of a folder that is kept comes after it.
+  // The last matching pattern wins, so exclusions inside a kept folder come after it.
   return [...ignore, authored, ...kept, ...(folders.length === 0 ? [] : ignore), ''].join('\n');
 }

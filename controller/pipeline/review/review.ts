@@ -17,7 +17,7 @@ import { submodules } from './rules/submodules.ts';
 
 const maximumFindings = 50;
 
-/** @throws Rejected when any rule finds an error or no plan fits, Fault when a tool of the review fails. */
+/** @throws Rejected if any rule finds an error or no plan matches, Fault if a review tool fails */
 export async function review(
   baseInput: PipelineInput,
   paths: WorkspacePaths,
@@ -53,12 +53,12 @@ export async function review(
   };
 }
 
-/** What the author has to fix comes before what the operator of the installation has to allow. */
+/** Sorts errors that the author must fix before those that the operator of the installation must approve. */
 function sortByUrgency(errors: readonly Finding[]): Finding[] {
   return errors.toSorted((one, other) => Number(one.rule === approvalRule) - Number(other.rule === approvalRule));
 }
 
-/** Findings of all rules. Every rule is asked, so that an author sees all there is to fix at once. */
+/** Collects the findings of all rules. Every rule runs, so that an author sees every problem in one review. */
 export async function checkRules(context: ReviewContext): Promise<Finding[]> {
   const found = await Promise.all(rules.map(async (rule) => rule.check(context)));
   return found.flat();
@@ -80,7 +80,7 @@ const rules: readonly Rule[] = [
 const fixWaived =
   'The operator of this installation waived this for the app; the reason is theirs. No change is needed.';
 
-/** The findings with these waivers applied. A waiver that matches none is said, since it may name the wrong file. */
+/** Applies waivers to the findings. Reports a waiver that matches nothing, because it may name the wrong file. */
 export function applyWaivers(findings: readonly Finding[], waivers: readonly Waiver[]): Finding[] {
   const waived = findings.map((finding) => {
     const found = waivers.find((waiver) => isMatch(waiver, finding));

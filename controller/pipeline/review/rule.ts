@@ -1,4 +1,4 @@
-// What a review rule is: a pure look at the author's tree that gives findings.
+// Defines a review rule: a pure function from the author's tree to findings.
 import type { Finding } from '../../../crds/hosted-app.ts';
 import type { PipelineInput } from '../contract.ts';
 import type { Submodule } from '../handover.ts';
@@ -11,7 +11,7 @@ export interface ReviewContext {
   /** Folder for their reports, outside the tree. */
   readonly notes: string;
   readonly input: PipelineInput;
-  /** Where the commit points into other repositories, and what became of each. */
+  /** Submodules of the commit, and the result of fetching each. */
   readonly submodules: readonly Submodule[];
   readonly signal?: AbortSignal;
 }

@@ -1,4 +1,4 @@
-// Creates the recipes of base images: releases of Debian and Ubuntu, and what packages and other registries add.
+// Creates the recipes of base images: Debian and Ubuntu releases, with contents from packages and other registries.
 import { cp, copyFile, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createHash } from 'node:crypto';
@@ -16,7 +16,7 @@ export function createDebianImage(suite: string, ...tags: string[]): ImageRecipe
   return createReleaseBase('debian', suite, [`${suite}-slim`, suite, ...tags]);
 }
 
-/** An Ubuntu release, for the versions of a language that no release of Debian has. */
+/** An Ubuntu release, for language versions that no Debian release has. */
 export function createUbuntuImage(suite: string, ...tags: string[]): ImageRecipe {
   return createReleaseBase('ubuntu', suite, [suite, ...tags]);
 }
@@ -47,7 +47,7 @@ function getSlimBase({ distribution, suite }: Base): Pick<ImageRecipe, 'argument
   return { arguments: { BASE: `${distribution}:${tag}` }, bases: [`${distribution}-${suite}`] };
 }
 
-/** What images that are not slim start from: compilers, git and headers on a release. */
+/** The base of images that are not slim: compilers, git and headers on a release. */
 export function createBuildpackDepsImage(distribution: 'debian' | 'ubuntu', suite: string): ImageRecipe {
   return {
     name: `buildpack-deps-${suite}`,
@@ -60,7 +60,7 @@ export function createBuildpackDepsImage(distribution: 'debian' | 'ubuntu', suit
   };
 }
 
-/** `slim` is without compilers and git, and stands in for `full`, which is with them; of `any` there is no full one. */
+/** `slim` has no compilers and git, and is the substitute for `full`, which has them; `any` has no full variant. */
 type Kind = 'slim' | 'full' | 'any';
 
 function chooseBase(kind: Kind, base: Base): Pick<ImageRecipe, 'arguments' | 'bases'> {
@@ -93,14 +93,14 @@ export function createNodeImage(kind: Kind, version: string, npm: string, ...mor
   };
 }
 
-/** The Python of a Debian release; `more` are further tags. */
+/** A Debian release's Python; `more` are further tags. */
 export function createPythonImage(kind: Kind, version: string, suite: string, ...more: string[]): ImageRecipe {
   return createReleaseImage(kind, version, { distribution: 'debian', suite }, suite, more);
 }
 
 /**
- * The Python of an Ubuntu release, for the versions that no release of Debian has. Dockerfiles that name one of Debian
- * beside such a version get it too: on this node there is no other.
+ * An Ubuntu release's Python, for versions that no Debian release has. Dockerfiles that combine such a version with a
+ * Debian release get it too, because this node has no other.
  */
 export function createUbuntuPythonImage(kind: Kind, version: string, suite: string): ImageRecipe {
   return createReleaseImage(kind, version, { distribution: 'ubuntu', suite }, 'bookworm', []);
@@ -137,14 +137,14 @@ export interface FromPackages {
   repository: string;
   tags: readonly string[];
   folder: string;
-  /** Release of Debian. */
+  /** Debian release. */
   suite: string;
   arguments?: Record<string, string>;
   key?: readonly string[];
   fill?: ImageRecipe['fill'];
 }
 
-/** An image of Debian packages, or of files that are fetched for it. */
+/** Creates an image of Debian packages, or of files downloaded for it. */
 export function createPackagedImage({ suite, key, fill = addNothing, ...rest }: FromPackages): ImageRecipe {
   const { arguments: base, bases } = getSlimBase({ distribution: 'debian', suite });
   return {
@@ -157,13 +157,13 @@ export function createPackagedImage({ suite, key, fill = addNothing, ...rest }: 
   };
 }
 
-// The contents that Debian does not package: Go, Rust, Maven, Bun, Deno and uv, each from its own registry.
+// Contents that Debian does not package: Go, Rust, Maven, Bun, Deno and uv, each from its own registry.
 
 type Fill = ImageRecipe['fill'];
 
 const folder = join(paths.cache, 'languages');
 
-/** A file of the cache, fetched unless it is there, with the checksum that was seen when it was chosen. */
+/** Returns a cached file, downloading it if needed, and verifies its pinned checksum. */
 async function download(name: string, address: string, digest: string): Promise<string> {
   const file = join(folder, name);
   const present = await readFile(file).catch(() => undefined);
@@ -179,14 +179,14 @@ async function download(name: string, address: string, digest: string): Promise<
   return file;
 }
 
-/** SHA-256 or SHA-512, as long as the digest that it is compared with. */
+/** Computes SHA-256 or SHA-512, depending on the length of the expected digest. */
 function computeDigest(bytes: Buffer, digest: string): string {
   return createHash(digest.length === 128 ? 'sha512' : 'sha256')
     .update(bytes)
     .digest('hex');
 }
 
-/** The toolchain that Go itself would switch to: the go command fetches it as a module and checks it. */
+/** Installs the toolchain that Go itself would switch to: the go command downloads it as a module and verifies it. */
 export function fillGo(version: string): Fill {
   return async (context) => {
     const go = await findGo();
@@ -196,7 +196,7 @@ export function fillGo(version: string): Fill {
   };
 }
 
-/** A release of Rust, from the folder of its day. */
+/** A Rust release, from the dist folder of its release date. */
 const rust = {
   version: '1.99.1',
   day: '2026-10-15',
@@ -228,7 +228,7 @@ export async function fillMaven(context: string): Promise<void> {
   await copyFile(await download(name, address, maven.sha512), join(context, 'maven.tar.gz'));
 }
 
-/** A program that npm has as a package for each kind of machine. */
+/** Installs a program that npm has as one package per platform. */
 export function fillNpmProgram(prefix: string, version: string, program: string): Fill {
   return async (context) => {
     const suffix = prefix.startsWith('@deno') ? '-glibc' : '';
@@ -239,7 +239,7 @@ export function fillNpmProgram(prefix: string, version: string, program: string)
   };
 }
 
-/** uv and uvx out of the wheel, which pip checks. */
+/** Installs uv and uvx from the wheel, which pip verifies. */
 export function fillUv(version: string): Fill {
   return async (context) => {
     const target = join(context, 'wheel');

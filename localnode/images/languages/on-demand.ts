@@ -1,5 +1,4 @@
-// Base images that are built only where they are asked for: what planned images of further languages start from, and
-// what authors name in FROM.
+// Base images built only on request: those that plans for further languages use, and those that authors name in FROM.
 import {
   createBuildpackDepsImage,
   createDebianImage,
@@ -18,12 +17,12 @@ import {
 } from './makers.ts';
 import type { ImageRecipe } from '../catalog.ts';
 
-/** The newest patch releases of Go, each by its minor version; the first is what plans start from. */
+/** The newest patch releases of Go, one per minor version; plans use the first. */
 const goVersions = ['1.26.11', '1.25.14', '1.24.13', '1.23.12', '1.22.12'] as const;
 
 function createGolangImage(version: string, newest: boolean): ImageRecipe {
   const minor = version.split('.').slice(0, 2).join('.');
-  // Also under the name of the next Debian: on this node there is no other.
+  // Tagged with the next Debian release too, because this node has no other.
   const names = [version, minor, ...(newest ? ['1'] : [])];
   return createPackagedImage({
     name: `golang-${minor}`,
@@ -94,10 +93,10 @@ function createBunImage(version: string, ...tags: string[]): ImageRecipe {
   });
 }
 
-/** The newest uv, which is also laid over Pythons. */
+/** The newest uv, which is also added to Python images. */
 const uvVersion = '0.13.8';
 
-/** Its registry is ghcr.io, of which the node's registry is the mirror too. */
+/** Its registry is ghcr.io, which the node's registry mirrors too. */
 function createUvImage(version: string, ...tags: string[]): ImageRecipe {
   return createPackagedImage({
     name: `uv-${version}`,
@@ -125,7 +124,7 @@ function createUvPythonImage(version: string): ImageRecipe {
   };
 }
 
-/** Ubuntu's .NET, whose names are of Microsoft's registry, of which the node's registry is the mirror too. */
+/** Ubuntu's .NET under the names of Microsoft's registry, which the node's registry mirrors too. */
 function createDotnetImages(version: string): ImageRecipe[] {
   const image = (kind: 'sdk' | 'aspnet', part: string): ImageRecipe => ({
     name: `dotnet-${version}-${kind}`,

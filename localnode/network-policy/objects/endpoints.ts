@@ -1,5 +1,5 @@
-// Finds the address and bridge port of each pod, from the records of the CNI plugins, which exist before any container of
-// the pod runs, or else from its status.
+// Finds each pod's address and bridge port in the records of the CNI plugins, which exist before any container of the
+// pod runs, or else in its status.
 import { isIPv4 } from 'node:net';
 import { readFile, readdir, readlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -47,7 +47,7 @@ const container = z.object({
     .optional(),
 });
 
-/** The part of a Pod that is read. */
+/** The fields of a Pod that are read. */
 export const podSchema = z.object({
   metadata: z.object({
     namespace: z.string(),
@@ -65,10 +65,12 @@ export const podSchema = z.object({
   status: z.object({ phase: z.string().optional(), podIP: z.string().optional() }).default({}),
 });
 
-/** A pod, as read. */
+/** A parsed pod. */
 export type Pod = z.output<typeof podSchema>;
 
-/** Endpoints, and the addresses that two pods claim. Contested addresses are left out, so that neither pod gets traffic. */
+/**
+ * Endpoints, and the addresses that two pods claim. Contested addresses are omitted, so that neither pod gets traffic.
+ */
 export interface Endpoints {
   endpoints: readonly Endpoint[];
   contested: readonly string[];
@@ -109,7 +111,7 @@ function formatOwnerKey(owner: { namespace: string; name: string; uid: string })
 
 function resolveAddress({ metadata }: Pod, attached: ReadonlyMap<string, string>): string | undefined {
   const { namespace, name, uid, annotations } = metadata;
-  // The kubelet runs a static pod under the hash of its file; the API server's mirror of it has a UID of its own.
+  // The kubelet runs a static pod under the hash of its file; its mirror pod on the API server has a different UID.
   const mirrored = annotations['kubernetes.io/config.mirror'];
   return (
     attached.get(formatOwnerKey({ namespace, name, uid })) ??
@@ -144,10 +146,10 @@ const recordSchema = z.object({
   }),
 });
 
-/** Returns the bridge that a network interface is a port of. */
+/** Returns the bridge that a network interface belongs to. */
 export type BridgeReader = (port: string) => Promise<string | undefined>;
 
-/** Reads it from the kernel. */
+/** Reads the bridge from the kernel. */
 export const readBridge: BridgeReader = async (port) => {
   try {
     return basename(await readlink(`/sys/class/net/${port}/master`));
@@ -156,15 +158,15 @@ export const readBridge: BridgeReader = async (port) => {
   }
 };
 
-/** The attachments, and the records that could not be read: half written, or not of the expected shape. */
+/** The attachments, and records that could not be parsed: partially written, or with an unexpected shape. */
 export interface AttachmentReading {
   attachments: readonly Attachment[];
   unreadable: readonly string[];
 }
 
 /**
- * Reads the records in the CNI library's cache directory. Those of other networks, and of pods whose cable no longer exists, are
- * left out. `undefined` when there is no such directory.
+ * Reads the records in the CNI library's cache directory. Omits those of other networks, and of pods whose veth pair no
+ * longer exists. Returns `undefined` if there is no such directory.
  */
 export async function readAttachments(
   directory: string,

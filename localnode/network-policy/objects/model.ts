@@ -1,17 +1,15 @@
-// Reads NetworkPolicy objects strictly into the form that the compiler takes: rules, selectors, ports and IPv4 blocks. A
-// policy that cannot be read becomes a denial.
+// Parses NetworkPolicy objects strictly into the compiler's input: rules, selectors, ports and IPv4 blocks. A policy
+// that cannot be parsed becomes a denial.
 import { isIPv4, isIPv6 } from 'node:net';
 import { z } from 'zod';
 
 /** A transport that has ports. */
 export type Protocol = 'TCP' | 'UDP' | 'SCTP';
 
-/**
- * Ports that a rule opens: a range of numbers (ends included), or a name that each destination pod resolves for itself.
- */
+/** Ports that a rule opens: a range of numbers (inclusive), or a name that each destination pod resolves. */
 export type PolicyPort = { protocol: Protocol; first: number; last: number } | { protocol: Protocol; name: string };
 
-/** The other end of a flow. If `namespaces` is absent, the policy's own namespace. */
+/** The other end of a flow. If `namespaces` is absent, it is in the policy's own namespace. */
 export type Peer =
   | { kind: 'pods'; namespaces?: Selector | undefined; pods: Selector }
   | { kind: 'block'; block: Block; except: readonly Block[] };
@@ -22,7 +20,7 @@ export interface Rule {
   ports?: readonly PolicyPort[] | undefined;
 }
 
-/** A policy. A direction that is absent is not isolated by it; an empty list of rules denies. */
+/** A policy. It does not isolate a direction that is absent; an empty list of rules denies all. */
 export interface Policy {
   namespace: string;
   name: string;
@@ -31,7 +29,10 @@ export interface Policy {
   egress?: readonly Rule[] | undefined;
 }
 
-/** A policy, with the fields in it that could not be read: such a policy denies the pods that it selects. */
+/**
+ * A policy, with the fields that could not be parsed. A policy with such fields denies all traffic of the pods that it
+ * selects.
+ */
 export interface PolicyReading {
   policy: Policy;
   problems: readonly string[];
@@ -87,8 +88,8 @@ const specSchema = z.strictObject({
 type Spec = z.output<typeof specSchema>;
 
 /**
- * Reads a NetworkPolicy's spec. Never throws: fields that are not understood are named in `problems`, and the policy then
- * only denies.
+ * Parses a NetworkPolicy's spec. Never throws: unknown fields are listed in `problems`, and the policy then only
+ * denies.
  */
 export function readPolicy(name: { namespace: string; name: string }, spec: unknown): PolicyReading {
   const parsed = specSchema.safeParse(spec);
@@ -116,7 +117,7 @@ function toPeer(peer: z.output<typeof peerSchema>): Peer[] {
   if (peer.ipBlock == null)
     return [{ kind: 'pods', namespaces: peer.namespaceSelector ?? undefined, pods: peer.podSelector ?? {} }];
   const cidr = readCidr(peer.ipBlock.cidr);
-  // An IPv6 block is understood, but matches nothing in an IPv4 cluster.
+  // A valid IPv6 block matches nothing in an IPv4 cluster.
   return cidr?.family === 4
     ? [{ kind: 'block', block: cidr.block, except: (peer.ipBlock.except ?? []).flatMap(parseIpv4Block) }]
     : [];
@@ -161,7 +162,7 @@ const meets: Record<Requirement['operator'], (value: string | undefined, values:
   DoesNotExist: (value) => value === undefined,
 };
 
-/** True when every part of the selector holds for the labels. */
+/** Returns true if every part of the selector matches the labels. */
 export function isSelected(selector: Selector, labels: Labels): boolean {
   const own = (key: string): string | undefined => (Object.hasOwn(labels, key) ? labels[key] : undefined);
   return (
@@ -178,8 +179,8 @@ export interface PortRange {
 }
 
 /**
- * Merges ranges that overlap or touch, and orders them by protocol and number: the kernel rejects a set whose intervals
- * overlap.
+ * Merges ranges that overlap or touch, and sorts them by protocol and number: the kernel rejects a set with overlapping
+ * intervals.
  */
 export function mergeRanges(ranges: readonly PortRange[]): PortRange[] {
   const ordered = ranges.toSorted((a, b) =>
@@ -195,12 +196,12 @@ export function mergeRanges(ranges: readonly PortRange[]): PortRange[] {
   return merged;
 }
 
-/** The address as an unsigned 32-bit number. The argument must be a valid IPv4 address. */
+/** Converts an address to an unsigned 32-bit number. The argument must be a valid IPv4 address. */
 export function parseAddress(address: string): number {
   return address.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0);
 }
 
-/** The inverse of `parseAddress`. */
+/** Inverse of `parseAddress`. */
 export function formatAddress(value: number): string {
   return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join('.');
 }
@@ -211,10 +212,10 @@ export interface Block {
   readonly prefix: number;
 }
 
-/** A parsed CIDR: an IPv4 block, an IPv6 block (not used here), or undefined if it cannot be read. */
+/** A parsed CIDR: an IPv4 block, an IPv6 block (not used here), or undefined if it is invalid. */
 export type CidrReading = { family: 4; block: Block } | { family: 6 } | undefined;
 
-/** Reads `a.b.c.d/n` or an IPv6 CIDR. Clears host bits, which the API server allows. */
+/** Parses `a.b.c.d/n` or an IPv6 CIDR. Clears host bits, which the API server allows. */
 export function readCidr(text: string): CidrReading {
   const match = /^([^/]+)\/(\d{1,3})$/.exec(text);
   const address = match?.[1] ?? '';
@@ -225,12 +226,12 @@ export function readCidr(text: string): CidrReading {
   return { family: 4, block: { network: Math.floor(parseAddress(address) / size) * size, prefix } };
 }
 
-/** `a.b.c.d/n`. */
+/** Formats a block as `a.b.c.d/n`. */
 export function formatBlock(block: Block): string {
   return `${formatAddress(block.network)}/${block.prefix}`;
 }
 
-/** True when the address lies in the block. */
+/** Returns true if the address is in the block. */
 export function isInBlock(block: Block, address: string): boolean {
   const offset = parseAddress(address) - block.network;
   return offset >= 0 && offset < 2 ** (32 - block.prefix);

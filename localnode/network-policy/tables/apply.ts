@@ -5,11 +5,12 @@ import { execa } from 'execa';
 import { TABLE, renderChangeScript, removeScript, replaceScript, type NftTable } from './script.ts';
 
 /**
- * Runs one nft script as a transaction. Rejects with nft's own message if the kernel rejects it; nothing is changed then.
+ * Runs an nft script as one transaction. Rejects with nft's own message if the kernel rejects it; then nothing has
+ * changed.
  */
 export type RunNft = (script: string) => Promise<void>;
 
-/** Runs scripts by a command that reads them from standard input; default `nft -f -`. */
+/** Creates a runner for a command that reads scripts from standard input; default `nft -f -`. */
 export function createNftRunner(command: readonly [string, ...string[]] = ['nft', '-f', '-']): RunNft {
   const [file, ...args] = command;
   return async (script) => {
@@ -20,15 +21,15 @@ export function createNftRunner(command: readonly [string, ...string[]] = ['nft'
 /** Keeps the kernel's tables in a desired state. Calls must not overlap. */
 export interface Applier {
   /**
-   * Applies the difference to what was applied last, or all of it the first time, after `distrust` and when the
-   * difference is refused. True when there was a difference.
+   * Applies the difference to the last applied state. Applies everything the first time, after `distrust`, and if the
+   * difference is rejected. Returns true if there was a difference.
    */
   apply(tables: readonly NftTable[]): Promise<boolean>;
-  /** Makes the next `apply` replace everything, whatever state the kernel is in. */
+  /** Makes the next `apply` replace everything, whatever the kernel's state. */
   distrust(): void;
 }
 
-/** Creates an applier. All tables of one call change in one transaction. */
+/** Creates an applier. All tables of a call change in one transaction. */
 export function createApplier(run: RunNft): Applier {
   let applied: readonly NftTable[] = [];
   let trusted = false;
@@ -36,7 +37,7 @@ export function createApplier(run: RunNft): Applier {
     try {
       await run(difference);
     } catch {
-      // Someone else has changed our tables, so the difference does not apply. The whole state always does.
+      // Another program changed our tables, so the difference does not apply. Replacing everything always works.
       await run(tables.map(replaceScript).join(''));
     }
   };
@@ -60,35 +61,35 @@ export function createApplier(run: RunNft): Applier {
   };
 }
 
-/** True when the policy table is in the kernel, such as after a restart of the enforcer. */
+/** Returns true if the policy table is in the kernel, for example after a restart of the enforcer. */
 export async function hasTable(): Promise<boolean> {
   const { exitCode } = await execa('nft', ['list', 'chain', 'inet', TABLE, 'forward'], { reject: false });
   return exitCode === 0;
 }
 
-/** Removes both tables from the kernel, if present, after which nothing is enforced. */
+/** Removes both tables from the kernel if they exist; then nothing is enforced. */
 export async function removeTable(run: RunNft = createNftRunner()): Promise<void> {
   await run(removeScript({ family: 'inet', name: TABLE }) + removeScript({ family: 'bridge', name: TABLE }));
 }
 
-/** Addresses whose owner has changed or gone from one state to the next. Owners by address. */
+/** Lists addresses whose owner changed or disappeared between two states. Owners by address. */
 export function findReassigned(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string[] {
   return [...before].filter(([address, owner]) => after.get(address) !== owner).map(([address]) => address);
 }
 
 /**
- * Deletes the tracked connections of an address that has a new owner, so that its next pod inherits none. Rejects if there
+ * Deletes tracked connections of an address that has a new owner, so that its next pod inherits none. Rejects if there
  * is no `conntrack` command.
  */
 export async function forgetFlows(address: string): Promise<void> {
-  // As client, and as server by its own address or behind a Service: conntrack exits with 1 if there was none.
+  // As a client, and as a server with its own address or behind a Service. conntrack exits with 1 if there are none.
   for (const side of ['--orig-src', '--reply-src']) {
     const { exitCode, stderr } = await execa('conntrack', ['-D', '-f', 'ipv4', side, address], { reject: false });
     if (exitCode !== 0 && exitCode !== 1) throw new Error(`conntrack -D ${side} ${address}: ${stderr}`);
   }
 }
 
-/** Shows bridged IPv4 and IPv6 to the inet family's hooks. Rejects when the kernel lacks br_netfilter. */
+/** Passes bridged IPv4 and IPv6 packets to the inet family's hooks. Rejects if the kernel lacks br_netfilter. */
 export async function showBridgedPackets(): Promise<void> {
   for (const name of ['bridge-nf-call-iptables', 'bridge-nf-call-ip6tables']) {
     await writeFile(`/proc/sys/net/bridge/${name}`, '1').catch((cause: unknown) => {

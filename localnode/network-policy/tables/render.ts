@@ -1,5 +1,5 @@
-// Renders the two nftables tables: the policy table of the inet family, and the guard of the bridge family, which limits
-// each port to its one address and lets nothing be bridged unjudged.
+// Renders the two nftables tables: the policy table in the inet family, and the guard in the bridge family. The guard
+// limits each port to its own address and ensures that no bridged packet bypasses the policies.
 import { formatBlock } from '../objects/model.ts';
 import type { Allowance, Direction, DirectionRules, PeerMatch, PortMatch, RuleSet } from '../compile.ts';
 import {
@@ -14,10 +14,10 @@ import {
 import type { Attachment } from '../objects/endpoints.ts';
 
 /**
- * Renders the table that enforces policies. Its filter hooks run after destination NAT (priority -100) and before source
- * NAT (100), so that flows to Services and host ports are judged by the pods that they really connect.
+ * Renders the table that enforces policies. Its filter hooks run after destination NAT (priority -100) and before
+ * source NAT (100), so that flows to Services and host ports are evaluated for the pods that they really connect.
  *
- * `guarded`: packets must have been proved by the bridge's table to come from the address that their port was given.
+ * `guarded`: the bridge's table must have verified that a packet comes from its port's own address.
  */
 export function renderPolicy(rules: RuleSet, scope: Scope, guarded: boolean): NftTable {
   const chains = new Map<string, NftChain>([
@@ -65,7 +65,7 @@ function buildPreroutingChain({ bridge }: Scope, guarded: boolean): NftChain {
     rules: [
       `iifname != "${bridge}" accept`,
       'meta nfproto ipv6 counter drop',
-      // Port mapping on loopback sets route_localnet, which would open the node's loopback services to pods.
+      // Port mapping on loopback sets route_localnet, which would expose the node's loopback services to pods.
       'ip daddr 127.0.0.0/8 counter drop comment "loopback of the node"',
       ...(guarded ? [`meta mark and ${SOURCE_PROVED} == 0 counter drop comment "source address not its own"`] : []),
     ],
@@ -90,7 +90,7 @@ function forward({ bridge, podCidr }: Scope): NftChain {
       `iifname != "${bridge}" ip saddr ${podCidr} counter drop comment "pod address from outside"`,
       'ip saddr . ip daddr @itself accept',
       `iifname "${bridge}" jump egress`,
-      // Broadcast and multicast addresses belong to no pod, so this drops them, too.
+      // Broadcast and multicast addresses belong to no pod, so this drops them too.
       `oifname "${bridge}" jump ingress`,
     ],
   };
@@ -131,9 +131,10 @@ function formatPorts(ports: PortMatch): string {
 }
 
 /**
- * Renders the guard. This kernel family has neither connection tracking nor the bridge's name, so it judges no policy. It
- * only verifies sources (a pod with NET_ADMIN in its user namespace can give itself any address), drops what the policy
- * table would not see (IPv6, VLAN tags), and drops packets that reached a pod without passing that table.
+ * Renders the guard. The bridge family has neither connection tracking nor the bridge's name, so it evaluates no
+ * policies. It only verifies sources (a pod with NET_ADMIN in its user namespace can give itself any address), drops
+ * what the policy table would not see (IPv6, VLAN tags), and drops packets that reached a pod without passing through
+ * that table.
  */
 export function renderGuard(attachments: readonly Attachment[], scope: Scope): NftTable {
   const sets = new Map([
@@ -168,7 +169,7 @@ export function renderGuard(attachments: readonly Attachment[], scope: Scope): N
       'prerouting',
       { hook: 'type filter hook prerouting priority -250; policy accept;', rules: ['iifname @ports jump source'] },
     ],
-    // Both come after br_netfilter, which shows bridged packets to the policy table.
+    // Both run after br_netfilter, which passes bridged packets to the policy table.
     [
       'forward',
       {

@@ -1,7 +1,7 @@
-// Describes nftables tables as data, and turns a table, or the difference between two states of one, into a script that nft
-// applies in a single transaction.
+// Represents nftables tables as data, and converts a table, or the difference between two states of one, to a script
+// that nft applies in one transaction.
 
-/** Replaces whatever is present. Packets see the old rules or the new ones, never none. */
+/** Replaces the table. Packets are matched against the old rules or the new ones, never none. */
 export function replaceScript(table: NftTable): string {
   const { family, name } = table;
   const empty: NftTable = { family, name, sets: new Map(), chains: new Map() };
@@ -13,17 +13,20 @@ export function replaceScript(table: NftTable): string {
   ].join('\n');
 }
 
-/** Removes a table, if it is present. */
+/** Removes a table if it exists. */
 export function removeScript({ family, name }: Pick<NftTable, 'family' | 'name'>): string {
   return `add table ${family} ${name}\ndelete table ${family} ${name}\n`;
 }
 
-/** The commands from one state to the next; empty when they are the same. Sets of the same name have the same type. */
+/**
+ * Renders the commands from one state to the next; empty if they are the same. Sets with the same name have the same
+ * type.
+ */
 export function renderChangeScript(from: NftTable, to: NftTable): string {
   const at = `${to.family} ${to.name}`;
   const changed = [...to.chains].filter(([name, chain]) => !hasSameRules(from.chains.get(name), chain));
   const removed = listMissing(from.chains, to.chains);
-  // What refers to another object goes before it is deleted, and comes after it is added.
+  // Objects that refer to another one are deleted before it and added after it.
   const lines = [
     ...listMissing(to.chains, from.chains).map((name) => formatChain(at, name, to.chains.get(name))),
     ...[...changed.map(([name]) => name).filter((name) => from.chains.has(name)), ...removed].map(
@@ -78,7 +81,7 @@ function formatElements(
 
 /** A set, or a map from keys to verdicts. Elements by key; the value is the verdict, empty in a set. */
 export interface NftSet {
-  /** Such as `ipv4_addr` or, for a map, `ipv4_addr : verdict`. */
+  /** For example `ipv4_addr` or, for a map, `ipv4_addr : verdict`. */
   readonly type: string;
   readonly elements: ReadonlyMap<string, string>;
 }
@@ -97,12 +100,12 @@ export interface NftTable {
   readonly chains: ReadonlyMap<string, NftChain>;
 }
 
-/** A set whose elements have no verdict. */
+/** Creates a set whose elements have no verdict. */
 export function createPlainSet(type: string, elements: Iterable<string>): NftSet {
   return { type, elements: new Map(Array.from(elements, (element) => [element, ''])) };
 }
 
-/** The bridge whose ports are pods. */
+/** The bridge whose ports belong to the pods. */
 export interface Scope {
   /** Name of both tables (families inet and bridge). */
   table: string;
@@ -115,8 +118,10 @@ export interface Scope {
 /** Name of the tables on a node. */
 export const TABLE = 'moorage-policy';
 
-/** Set on a packet that the policy table has judged: a frame bridged to a pod without it has bypassed the rules. */
+/**
+ * Marks a packet that the policy table has evaluated: a frame bridged to a pod without this mark bypassed the rules.
+ */
 export const SEEN = '0x10000000';
 
-/** Set on a packet whose source address is the one that its bridge port was given. */
+/** Marks a packet whose source address is the one assigned to its bridge port. */
 export const SOURCE_PROVED = '0x20000000';

@@ -1,4 +1,4 @@
-// Certificate authorities and the certificates that they sign, made with openssl and renewed well before they expire.
+// Creates certificate authorities and certificates with openssl, and renews them well before they expire.
 import { X509Certificate } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, rename, rm, writeFile, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,13 +8,13 @@ import { computeContentKey, readText, writeText } from '../../files.ts';
 import { run } from '../../shell.ts';
 
 export interface CertificateSpec {
-  /** File name without ending. */
+  /** File name without extension. */
   name: string;
   commonName: string;
   organization?: string;
-  /** DNS names it is valid for. */
+  /** DNS names that it is valid for. */
   names?: readonly string[];
-  /** IP addresses it is valid for. */
+  /** IP addresses that it is valid for. */
   addresses?: readonly string[];
   usage: readonly ('serverAuth' | 'clientAuth')[];
 }
@@ -26,11 +26,11 @@ export interface Authority {
 
 const dayMs = 86_400_000;
 const authorityDays = 730;
-/** Browsers refuse server certificates that are valid for longer than 398 days. */
+/** Browsers reject server certificates that are valid for longer than 398 days. */
 const certificateDays = 397;
 const renewBeforeDays = 60;
 
-/** True when the certificate is missing, unreadable, or expires within the renewal window. */
+/** Returns true if the certificate is missing, unreadable, or expires within the renewal window. */
 export function shouldRenew(pem: string | undefined, now: Date): boolean {
   if (pem === undefined) return true;
   try {
@@ -41,14 +41,16 @@ export function shouldRenew(pem: string | undefined, now: Date): boolean {
 }
 
 export interface AuthoritySpec {
-  /** File name without ending. */
+  /** File name without extension. */
   name: string;
   commonName: string;
-  /** DNS names, each with all below it, that it may sign; any when left out. */
+  /** Domains that it may sign, including all subdomains; any if absent. */
   permitted?: readonly string[];
 }
 
-/** The configuration file for openssl: it signs no other authority, and nothing outside of what is permitted. */
+/**
+ * Formats openssl's configuration: the authority signs no other authority, and nothing outside its permitted domains.
+ */
 export function formatAuthorityRequest({ commonName, permitted }: AuthoritySpec): string {
   return [
     '[req]',
@@ -69,8 +71,8 @@ export function formatAuthorityRequest({ commonName, permitted }: AuthoritySpec)
 }
 
 /**
- * Makes the authority `<folder>/<name>.{crt,key}` unless it exists and is not about to expire. One that may sign more
- * than is permitted is made anew.
+ * Creates the authority `<folder>/<name>.{crt,key}` unless it exists and does not expire soon. Replaces one that may
+ * sign more than is permitted.
  */
 export async function ensureAuthority(folder: string, spec: AuthoritySpec): Promise<Authority> {
   const authority = { certificate: join(folder, `${spec.name}.crt`), key: join(folder, `${spec.name}.key`) };
@@ -97,7 +99,7 @@ export async function ensureAuthority(folder: string, spec: AuthoritySpec): Prom
   return authority;
 }
 
-/** The extension file for openssl. */
+/** Formats openssl's extension file. */
 export function formatExtensions(spec: CertificateSpec): string {
   const alternatives = [
     ...(spec.names ?? []).map((name) => `DNS:${name}`),
@@ -113,8 +115,8 @@ export function formatExtensions(spec: CertificateSpec): string {
 }
 
 /**
- * Makes `<folder>/<name>.{crt,key}`, signed by the authority, unless one for the same spec and authority exists and is
- * not about to expire.
+ * Creates `<folder>/<name>.{crt,key}`, signed by the authority, unless one for the same spec and authority exists and
+ * does not expire soon.
  */
 export async function ensureCertificate(
   folder: string,
@@ -182,7 +184,7 @@ export async function ensureCertificate(
   return certificate;
 }
 
-/** The key pair that signs service account tokens: `<folder>/service-account.{key,pub}`. */
+/** Creates the key pair that signs service account tokens: `<folder>/service-account.{key,pub}`. */
 export async function ensureServiceAccountKeys(folder: string): Promise<{ key: string; publicKey: string }> {
   const keys = { key: join(folder, 'service-account.key'), publicKey: join(folder, 'service-account.pub') };
   if ((await readText(keys.publicKey)) !== undefined) return keys;
@@ -203,7 +205,7 @@ export interface KubeconfigSource {
   namespace?: string;
 }
 
-/** Writes the file, readable by its owner only, with all certificates inside it. Returns its text. */
+/** Writes the file, readable only by its owner, with all certificates embedded. Returns its text. */
 export async function writeKubeconfig(path: string, source: KubeconfigSource): Promise<string> {
   const [authority, certificate, key] = await Promise.all(
     [source.authority, source.certificate, source.key].map((file) => readFile(file)),

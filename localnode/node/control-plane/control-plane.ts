@@ -1,4 +1,4 @@
-// The control plane as processes: etcd, kube-apiserver, controller manager and scheduler, with their certificates.
+// Runs the control plane as processes: etcd, kube-apiserver, controller manager and scheduler, with their certificates.
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,13 +20,13 @@ export interface ControlPlaneOptions {
   binaries: string;
   /** Folder for data, certificates and configuration. */
   folder: string;
-  /** Address that the API server listens on and that pods reach it at. */
+  /** Address where the API server listens and pods reach it. */
   address: string;
   apiPort: number;
   etcdPort: number;
   etcdPeerPort: number;
   serviceCidr: string;
-  /** More arguments for kube-apiserver. */
+  /** Additional arguments for kube-apiserver. */
   apiServerArgs?: readonly string[];
 }
 
@@ -39,7 +39,7 @@ export interface ControlPlane {
   apiServer: ProcessSpec;
 }
 
-/** The first address of a service range, which the `kubernetes` service takes. */
+/** Returns the first address of a service range, which belongs to the `kubernetes` service. */
 export function computeFirstServiceAddress(cidr: string): string {
   const octets = (cidr.split('/')[0] ?? '').split('.').map(Number);
   return [...octets.slice(0, 3), (octets[3] ?? 0) + 1].join('.');
@@ -95,7 +95,7 @@ function buildEtcdSpec(options: ControlPlaneOptions, authority: Authority, serve
 }
 
 /**
- * Makes the certificates of etcd and the API server, and returns how to start both. Changes nothing outside
+ * Creates the certificates of etcd and the API server, and returns how to start both. Changes nothing outside
  * `options.folder`.
  */
 export async function prepareControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
@@ -179,7 +179,7 @@ export async function prepareControlPlane(options: ControlPlaneOptions): Promise
       ],
       ...[`--kubelet-client-certificate=${kubeletClient.certificate}`, `--kubelet-client-key=${kubeletClient.key}`],
       ...[`--kubelet-certificate-authority=${authority.certificate}`, '--kubelet-preferred-address-types=InternalIP'],
-      // There are no aggregated APIs here, but components complain without an authority for them.
+      // There are no aggregated APIs, but components report errors without an authority for them.
       ...[
         `--requestheader-client-ca-file=${frontAuthority.certificate}`,
         '--requestheader-allowed-names=front-proxy-client',
@@ -205,7 +205,7 @@ export async function prepareControlPlane(options: ControlPlaneOptions): Promise
   };
 }
 
-/** The kubeconfig of one component, with a client certificate of its own. Returns the path. */
+/** Creates a component's kubeconfig with its own client certificate. Returns the path. */
 async function ensureComponentKubeconfig(
   plane: ControlPlane,
   folder: string,
@@ -224,7 +224,7 @@ async function ensureComponentKubeconfig(
 
 export { ensureComponentKubeconfig };
 
-/** The controller manager, with the controllers that a one-machine node needs. */
+/** Specifies the controller manager, with the controllers that a one-machine node needs. */
 export async function buildControllerManagerSpec(
   options: ControlPlaneOptions,
   plane: ControlPlane,
@@ -259,11 +259,11 @@ export async function buildControllerManagerSpec(
         `--service-account-private-key-file=${join(plane.certificates, 'service-account.key')}`,
       ],
       ...['--use-service-account-credentials=true', '--leader-elect=false', '--profiling=false'],
-      // A quota on a resource type that is newer than the quota refuses everything until the next resync, which is
-      // after 5 minutes by default.
+      // A quota on a resource type newer than the quota rejects everything until the next resync, which is every 5
+      // minutes by default.
       '--resource-quota-sync-period=10s',
-      // An app that is evicted for its disk use is replaced at once and leaves a pod behind each time; the default
-      // limit is 12500.
+      // An app evicted for its disk use is replaced immediately and leaves a pod behind each time; the default limit is
+      // 12500.
       '--terminated-pod-gc-threshold=200',
       ...[
         '--allocate-node-cidrs=true',

@@ -1,4 +1,4 @@
-// containerd as a process, with the runtime, registry and pod network that the kubelet uses.
+// Runs containerd as a process, with the kubelet's runtime, registry and pod network.
 import { join } from 'node:path';
 import { getBinariesFolder, getBinaryPath } from '../../binaries/build.ts';
 import { readText } from '../../files.ts';
@@ -15,17 +15,16 @@ export const pauseImage = 'docker.io/moorage/pause:1';
 
 const sysResource = 24n;
 
-/** True when a set of capabilities, as in /proc/PID/status, holds CAP_SYS_RESOURCE. */
+/** Returns true if a capability set from /proc/PID/status includes CAP_SYS_RESOURCE. */
 export function hasSysResource(status: string): boolean {
   const found = /^CapEff:\s*([0-9a-f]+)$/m.exec(status);
   return found !== null && ((BigInt(`0x${found[1] ?? '0'}`) >> sysResource) & 1n) === 1n;
 }
 
 /**
- * The configuration. Without CAP_SYS_RESOURCE no sandbox can be given the score that Kubernetes asks for, so it is left
- * as it is.
- * What an image declares as a VOLUME stays in the container's own layer: as a volume, nothing would count what is
- * written there.
+ * Renders the configuration. Without CAP_SYS_RESOURCE, no sandbox can get the OOM score that Kubernetes requests, so
+ * the score stays unchanged. Files in an image's VOLUME stay in the container's own layer: in a separate volume,
+ * nothing would limit them.
  */
 export function renderContainerdConfig(
   hosts: string,
@@ -100,7 +99,7 @@ export async function buildContainerdSpec(diskAnnotations: readonly string[]): P
     name: 'containerd',
     command: getBinaryPath('containerd', 'containerd'),
     args: ['--config', path],
-    // Its shim is looked up on the path.
+    // containerd looks up its shim on the path.
     env: {
       PATH: `${getBinariesFolder('containerd')}:${getBinariesFolder('runc')}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
     },

@@ -16,7 +16,7 @@ export const kubeletRoot = join(paths.state, 'kubelet');
 
 const path = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' };
 
-/** The resolver file for pods to inherit: systemd-resolved's stub on loopback does not work inside a pod. */
+/** Finds the resolver file that pods inherit: systemd-resolved's stub on loopback does not work inside a pod. */
 async function findResolverFile(): Promise<string> {
   const upstream = '/run/systemd/resolve/resolv.conf';
   return (await readText(upstream)) === undefined ? '/etc/resolv.conf' : upstream;
@@ -45,7 +45,7 @@ async function renderKubeletConfig(
     containerRuntimeEndpoint: `unix://${containerdSocket}`,
     cgroupDriver: 'cgroupfs',
     cgroupRoot,
-    // Some machines still have cgroup v1 alone; Kubernetes only warns.
+    // Some machines only have cgroup v1; Kubernetes just warns about it.
     failCgroupV1: false,
     failSwapOn: false,
     makeIPTablesUtilChains: false,
@@ -54,7 +54,7 @@ async function renderKubeletConfig(
     podPidsLimit: 2048,
     // Without a limit, a dozen fork bombs would use up the kernel's 32768 process ids.
     systemReserved: { cpu: `${reserved.cpuMilli}m`, memory: `${reserved.memoryMebibytes}Mi`, pid: '4096' },
-    // Unused images are removed before the disk is full, and after a week in any case.
+    // Unused images are removed before the disk is full, and in any case after a week.
     ...imageCollection,
     imageMaximumGCAge: '168h',
     evictionHard: {
@@ -65,7 +65,7 @@ async function renderKubeletConfig(
     },
     containerLogMaxSize: '10Mi',
     containerLogMaxFiles: 3,
-    // An app that floods its log fills the disk until the next look; this is the shortest time.
+    // An app that floods its log fills the disk until the next check; this is the shortest interval.
     containerLogMonitorInterval: '3s',
     serializeImagePulls: false,
     maxParallelImagePulls: 3,
@@ -139,7 +139,7 @@ export async function buildKubeProxySpec(plane: ControlPlane): Promise<ProcessSp
 
 const mount = '/sys/fs/cgroup';
 
-/** The cgroup of all pods, in the form of the kubelet's cgroupRoot. Cgroups of another kubelet are never touched. */
+/** The cgroup of all pods, in the format of the kubelet's cgroupRoot. Cgroups of another kubelet are never touched. */
 export const cgroupRoot = '/moorage';
 
 async function isThere(path: string): Promise<boolean> {
@@ -150,8 +150,8 @@ async function isThere(path: string): Promise<boolean> {
 }
 
 /**
- * The roots of the machine's hierarchies: one with cgroup v2 alone, otherwise one for each v1 controller and the unified
- * one.
+ * Lists the roots of the machine's hierarchies: one on a system with only cgroup v2, otherwise one per v1 controller
+ * plus the unified one.
  */
 async function listHierarchies(): Promise<string[]> {
   if (await isThere(join(mount, 'cgroup.controllers'))) return [mount];
@@ -164,7 +164,7 @@ export async function ensureCgroups(): Promise<void> {
   for (const hierarchy of await listHierarchies()) await mkdir(join(hierarchy, cgroupRoot), { recursive: true });
 }
 
-/** The node's cgroups that exist. */
+/** Lists the node's existing cgroups. */
 export async function listNodeCgroups(): Promise<string[]> {
   const found: string[] = [];
   for (const hierarchy of await listHierarchies())

@@ -1,11 +1,12 @@
-// Debian packages: tools are installed; daemons are only unpacked into the cache, so that Debian never starts them.
+// Installs Debian packages: tools are installed, daemons are only unpacked into the cache, so that Debian never starts
+// them.
 import { access, chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { paths } from '../../paths.ts';
 import { run } from '../../shell.ts';
 import { ignoreReport, type Report } from '../../steps.ts';
 
-/** Tools that `up` runs, and what compiling runc requires. None of them comes with a daemon. */
+/** Tools that `up` runs, and dependencies for compiling runc. None of them includes a daemon. */
 const tools = [
   ...['openssl', 'ca-certificates', 'iproute2', 'nftables', 'iptables', 'conntrack', 'kmod', 'procps', 'util-linux'],
   ...['mount', 'e2fsprogs', 'pv', 'debootstrap', 'skopeo', 'apache2-utils', 'unzip', 'git', 'gcc', 'libc6-dev'],
@@ -21,7 +22,7 @@ type DaemonPackage = keyof typeof unpacked;
 
 const noQuestions = { DEBIAN_FRONTEND: 'noninteractive' };
 
-/** The folder with the files of an unpacked package. */
+/** Returns the folder with an unpacked package's files. */
 export function getUnpackedFolder(name: DaemonPackage): string {
   return join(paths.cache, 'debian', name);
 }
@@ -48,7 +49,7 @@ async function unpack(name: DaemonPackage): Promise<void> {
   const draft = `${getUnpackedFolder(name)}.draft`;
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { recursive: true });
-  // apt drops its privileges for downloads; its user must be able to write here.
+  // apt drops its privileges for downloads, so its user must be able to write here.
   await chmod(draft, 0o777);
   await run('apt-get', ['download', name], { cwd: draft, env: noQuestions });
   const archive = (await readdir(draft)).find((file) => file.endsWith('.deb'));

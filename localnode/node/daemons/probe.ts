@@ -1,4 +1,4 @@
-// One HTTP(S) request with a short time limit, to check that a program is ready.
+// Sends one HTTP(S) request with a short timeout, to check that a program is ready.
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 
@@ -6,7 +6,7 @@ export interface Tls {
   ca: string;
   cert?: string;
   key?: string;
-  /** Host name to request when it is not the one in the URL. */
+  /** Host name to request if it differs from the one in the URL. */
   servername?: string;
 }
 
@@ -14,7 +14,7 @@ export interface ProbeOptions {
   tls?: Tls;
   headers?: Record<string, string>;
   method?: string;
-  /** Connect to this port on this address, whatever the URL's host name resolves to. */
+  /** Connect to this host and port, whatever the URL's host name resolves to. */
   connect?: { host: string; port: number };
 }
 
@@ -24,7 +24,7 @@ export interface ProbeAnswer {
   body: string;
 }
 
-/** Makes the request and reads the whole response. Rejects when there is none within 3 s. */
+/** Sends the request and reads the whole response. Rejects if there is none within 3 s. */
 export async function probe(url: string, options: ProbeOptions = {}): Promise<ProbeAnswer> {
   const { protocol, hostname, port, pathname, search, host } = new URL(url);
   const secure = protocol === 'https:';
@@ -57,7 +57,7 @@ export async function probe(url: string, options: ProbeOptions = {}): Promise<Pr
   });
 }
 
-/** True when the URL answers with a status below 400. */
+/** Returns true if the URL responds with a status below 400. */
 export async function isAnswering(url: string, options: ProbeOptions = {}): Promise<boolean> {
   try {
     return (await probe(url, options)).status < 400;

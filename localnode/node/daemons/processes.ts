@@ -1,5 +1,5 @@
-// Long-running programs of the node: started detached, found again by pid and start time, replaced when their command
-// changed.
+// Manages the node's long-running programs: started detached, found again by pid and start time, and replaced when
+// their command changes.
 import { spawn } from 'node:child_process';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ export interface ProcessSpec {
   env?: Record<string, string>;
   /** Content of the files that it reads at start; a change restarts it. */
   inputs?: readonly string[];
-  /** True once it serves. */
+  /** Returns true once it is ready. */
   isReady: () => Promise<boolean>;
   /** Seconds within which it must become ready; default 60. */
   patience?: number;
@@ -27,7 +27,7 @@ export interface ProcessFolders {
 
 export interface ProcessRecord {
   pid: number;
-  /** Clock ticks since boot at which it started: distinguishes it from a later process with the same pid. */
+  /** Start time in clock ticks since boot: distinguishes it from a later process with the same pid. */
   startTime: string;
   key: string;
 }
@@ -35,17 +35,14 @@ export interface ProcessRecord {
 const logLimitBytes = 32 * 1024 * 1024;
 
 /**
- * The start time in a line of /proc/PID/stat. The command name may hold spaces and brackets, so fields count from the
- * last ')'.
+ * Parses the start time from a line of /proc/PID/stat. The command name may contain spaces and parentheses, so fields
+ * are counted from the last ')'.
  */
 export function parseStartTime(statLine: string): string | undefined {
   return statLine.slice(statLine.lastIndexOf(')') + 2).split(' ')[19];
 }
 
-/**
- * Reads the text of a pid file: the key of its spec, then its own stat line as it wrote it before it became the
- * program.
- */
+/** Parses a pid file: the key of its spec, then the stat line that the process wrote before it became the program. */
 export function parseRecord(text: string): ProcessRecord | undefined {
   const [key, statLine] = text.split('\n');
   const startTime = parseStartTime(statLine ?? '');
@@ -62,17 +59,17 @@ async function isAlive(record: ProcessRecord): Promise<boolean> {
   const line = await readText(`/proc/${record.pid}/stat`);
   if (line === undefined || parseStartTime(line) !== record.startTime) return false;
   if (line.slice(line.lastIndexOf(')') + 2)[0] !== 'Z') return true;
-  // A zombie whose other threads still run holds its ports and locks.
+  // A zombie whose other threads still run keeps its ports and locks.
   return (await readdir(`/proc/${record.pid}/task`).catch(() => [])).length > 1;
 }
 
-/** The live process of that name, or undefined. */
+/** Returns the live process with that name, or undefined. */
 export async function findProcess(processFolders: ProcessFolders, name: string): Promise<ProcessRecord | undefined> {
   const record = parseRecord((await readText(join(processFolders.run, `${name}.pid`))) ?? '');
   return record !== undefined && (await isAlive(record)) ? record : undefined;
 }
 
-/** Names of all processes that have a pid file, alive or not. */
+/** Lists the names of all processes with a pid file, alive or not. */
 export async function listProcessNames(processFolders: ProcessFolders): Promise<string[]> {
   const names = await readdir(processFolders.run).catch(() => []);
   return names
@@ -82,8 +79,8 @@ export async function listProcessNames(processFolders: ProcessFolders): Promise<
 }
 
 /**
- * The shell writes its own pid and start time and then becomes the program, so a crash of `up` never leaves it
- * unrecorded.
+ * The shell writes its own pid and start time and then becomes the program, so that even a crash of `up` never leaves
+ * it unrecorded.
  */
 const launcher =
   'read -r stat < /proc/$$/stat; printf "%s\\n%s\\n" "$1" "$stat" > "$2.draft"; mv "$2.draft" "$2"; shift 2; exec "$@"';
@@ -134,8 +131,8 @@ async function waitUntilReady(processFolders: ProcessFolders, spec: ProcessSpec)
 }
 
 /**
- * Makes sure that exactly one such process runs with this command, and waits until it is ready. Returns true when it
- * was (re)started.
+ * Ensures that exactly one such process runs with this command, and waits until it is ready. Returns true if it was
+ * (re)started.
  */
 export async function ensureProcess(processFolders: ProcessFolders, spec: ProcessSpec): Promise<boolean> {
   const current = await findProcess(processFolders, spec.name);
@@ -148,7 +145,7 @@ export async function ensureProcess(processFolders: ProcessFolders, spec: Proces
   return !keep;
 }
 
-/** Sends a signal. @returns false where the process has ended by itself */
+/** Sends a signal. @returns false if the process has already exited */
 export function sendSignal(pid: number, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name);
@@ -158,7 +155,7 @@ export function sendSignal(pid: number, name: NodeJS.Signals): boolean {
   }
 }
 
-/** Sends SIGTERM to the process, and SIGKILL after `seconds` (at once when 0). */
+/** Sends SIGTERM to the process, and SIGKILL after `seconds` (immediately if 0). */
 export async function stopProcess(processFolders: ProcessFolders, name: string, seconds = 10): Promise<void> {
   const record = await findProcess(processFolders, name);
   if (record !== undefined) {
@@ -173,7 +170,7 @@ export async function stopProcess(processFolders: ProcessFolders, name: string, 
   await rm(join(processFolders.run, `${name}.pid`), { force: true });
 }
 
-/** Writes a configuration file that a process reads at start, and returns its text for `inputs`. */
+/** Writes a configuration file that a process reads at start. Returns its text for `inputs`. */
 export async function writeConfigFile(path: string, text: string, mode = 0o600): Promise<string> {
   await writeText(path, text, mode);
   return text;

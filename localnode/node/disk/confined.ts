@@ -1,5 +1,5 @@
-// Confines pods of apps on the one-machine node: files of the node are read-only for them, and their disks and volumes have
-// a size, as file systems in files mounted by loop devices.
+// Confines app pods on the one-machine node: files of the node are read-only for them, and their disks and volumes have
+// a fixed size, as file systems in loop-mounted files.
 import { readFileSync } from 'node:fs';
 import { chmod, mkdir, rm, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,13 +13,13 @@ import { run, canRun } from '../../shell.ts';
 /** Name of the RuntimeClass in the cluster, and of its handler in containerd. */
 export const confinedClass = 'moorage-confined';
 
-/** Folders for the disks of containers and for their mounts. The files of disks have no name once they are mounted. */
+/** Folders for container disks and their mounts. Disk files have no name once they are mounted. */
 export const layerFolders = { images: join(paths.state, 'layers'), mounts: join(paths.run, 'layers') };
 
 /**
- * Run in the mount namespace of each container before it starts. The kubelet and containerd mount files of the node
- * into it (/etc/hosts, /etc/hostname, /etc/resolv.conf, /dev/termination-log), which nothing counts and nothing
- * limits: every single file becomes read-only. Where one cannot be, the container does not start.
+ * Runs in the mount namespace of each container before it starts. The kubelet and containerd mount files of the node
+ * into it (/etc/hosts, /etc/hostname, /etc/resolv.conf, /dev/termination-log), whose size nothing measures or limits,
+ * so every single file becomes read-only. If that fails, the container does not start.
  */
 export const readOnlyFiles = `set -eu
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -36,7 +36,7 @@ printf '%s\\n' "$mounts" | while IFS=' ' read -r id parent device source point o
   fi
 done`;
 
-/** The script that replaces runc. */
+/** Renders the script that replaces runc. */
 export function renderConfinedRunc(runc: string, { images, mounts }: typeof layerFolders): string {
   const script = readFileSync(join(import.meta.dirname, 'confined-runc.sh'), 'utf8');
   return fillIn(script, { RUNC: runc, IMAGES: images, MOUNTS: mounts });
@@ -45,8 +45,8 @@ export function renderConfinedRunc(runc: string, { images, mounts }: typeof laye
 const runtimeSpec = z.looseObject({ process: z.looseObject({}) });
 
 /**
- * The spec that containers of apps start from: containerd's own with the hook, without its limit of open files, which
- * containerd removes from its own as well.
+ * Builds the spec that app containers start from: containerd's own with the hook, and without its limit of open files,
+ * which containerd removes from its own as well.
  */
 export function buildConfinedSpec(plain: unknown): string {
   const spec = runtimeSpec.parse(plain);
@@ -55,18 +55,18 @@ export function buildConfinedSpec(plain: unknown): string {
   return `${JSON.stringify({ ...spec, process, hooks }, undefined, 2)}\n`;
 }
 
-/** A runtime of containerd, as its configuration names it. */
+/** A containerd runtime, as its configuration names it. */
 export interface ConfinedRuntime {
   /** The program that runs as runc. */
   runc: string;
   spec: string;
-  /** Annotations of pods that are passed to it. */
+  /** Pod annotations that are passed to it. */
   annotations: readonly string[];
 }
 
 /**
- * Writes the files of the runtime. `annotations` are those of pods with the size of their disk. Without loop devices, disks
- * have no size.
+ * Writes the runtime's files. `annotations` are the pod annotations with the disk size. Without loop devices, disks
+ * have no fixed size.
  */
 export async function ensureConfined(annotations: readonly string[]): Promise<ConfinedRuntime> {
   const runc = getBinaryPath('runc', 'runc');
@@ -104,8 +104,8 @@ async function tryOne(): Promise<string | undefined> {
 let tried: Promise<string | undefined> | undefined;
 
 /**
- * The reason why this machine cannot create disks of a given size, such as a container without loop devices; undefined if
- * it can. Tried once, after `packages`.
+ * Returns why this machine cannot create disks with a fixed size, such as a container without loop devices; undefined
+ * if it can. Checked once, after `packages`.
  */
 export function findDiskObstacle(): Promise<string | undefined> {
   return (tried ??= tryOne());
@@ -113,10 +113,7 @@ export function findDiskObstacle(): Promise<string | undefined> {
 
 const suffix = '.img';
 
-/**
- * Mounts the volumes that existed before the machine restarted, each a file system of its size in a file. Returns the
- * count.
- */
+/** Mounts the volumes that existed before the machine restarted, each a file system in a file. Returns the count. */
 export async function mountVolumes(volumes: string): Promise<number> {
   const images = (await readdir(volumes)).filter((name) => name.endsWith(suffix));
   for (const image of images) {

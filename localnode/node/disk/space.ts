@@ -1,5 +1,5 @@
-// Checks before `up` that the one-machine node can run here and that the disk has room for what it writes: on a full disk
-// the kubelet evicts every pod.
+// Checks before `up` that the one-machine node can run here and that the disk has enough space: on a full disk the
+// kubelet evicts every pod.
 import { existsSync } from 'node:fs';
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -7,11 +7,11 @@ import { getBinaryPath } from '../../binaries/build.ts';
 import { paths } from '../../paths.ts';
 import { canRun } from '../../shell.ts';
 
-/** GiB that `up` writes, as `df` shows it before and after; services of tools come on top. */
+/** GiB that `up` writes, measured with `df`; services for tools come on top. */
 const written = {
-  /** Go's own caches count here too, though they are next to ours. */
+  /** Includes Go's own caches, although they are outside our folder. */
   cache: { base: 10, tools: 5, again: 0 },
-  /** If there is a cluster already: new images of Moorage. */
+  /** If there is already a cluster: new images of Moorage. */
   state: { base: 7, tools: 6, again: 3 },
 };
 
@@ -19,13 +19,13 @@ const written = {
 export interface Growth {
   readonly folder: string;
   readonly gibibytes: number;
-  /** What makes room other than freeing space. */
+  /** How to gain space, other than freeing it. */
   readonly fix: string;
   readonly device: number;
   readonly freeBytes: number;
 }
 
-/** The file systems that are too small, with the fixes; undefined if all have enough room. */
+/** Describes the file systems that are too small, with fixes; undefined if all have enough space. */
 export function describeShortage(growths: readonly Growth[]): string | undefined {
   const devices = Map.groupBy(growths, ({ device }) => device);
   const faults = [...devices.values()].flatMap((onOne) => {
@@ -43,7 +43,7 @@ export function describeShortage(growths: readonly Growth[]): string | undefined
   return faults.length === 0 ? undefined : faults.join('\n');
 }
 
-/** The folder, or the nearest above it that exists. */
+/** Returns the folder, or its nearest existing parent. */
 function findExisting(folder: string): string {
   return existsSync(folder) ? folder : findExisting(dirname(folder));
 }
@@ -77,23 +77,23 @@ export async function requireSpace(withTools: boolean): Promise<void> {
 
 export const gibibyte = 1024 ** 3;
 /**
- * GiB of free space at which pods are evicted, unless the disk is so small that this would be more than 5 % of it. The disk
- * is shared with everything else on the machine: first unused images are removed, then builds wait (builds.keepFree), and
- * pods are evicted last.
+ * GiB of free space below which pods are evicted, unless the disk is so small that this would be more than 5 % of it.
+ * The disk is shared with everything else on the machine: unused images are removed first, then builds wait
+ * (builds.keepFree), and pods are evicted last.
  */
 export const evictionGibibytes = 2;
 
 export interface DiskThresholds {
-  /** Per cent of the disk in use at which unused images are removed, and down to which. */
+  /** Disk usage in per cent at which unused images are removed, and down to which. */
   readonly imageGCHighThresholdPercent: number;
   readonly imageGCLowThresholdPercent: number;
-  /** Free space at which pods are evicted, as the kubelet writes it. */
+  /** Free space below which pods are evicted, in the kubelet's format. */
   readonly eviction: string;
 }
 
 /**
- * The thresholds for a disk of this capacity in bytes. With percentages alone, a big disk that is three quarters full of
- * other data would keep no unused image, and evict pods with 10 GiB free.
+ * Computes the thresholds for a disk of this capacity in bytes. With percentages alone, a large disk three quarters
+ * full of other data would keep no unused images, and evict pods with 10 GiB free.
  */
 export function computeDiskThresholds(capacity: number): DiskThresholds {
   const high = Math.min(95, Math.max(50, 100 - Math.ceil((100 * 10 * gibibyte) / capacity)));
@@ -106,7 +106,7 @@ export function computeDiskThresholds(capacity: number): DiskThresholds {
 
 const instead = 'start Docker (kind is used then), or use --context NAME with a cluster that you have';
 
-/** The reason why the one-machine node cannot run here, with what to do instead; undefined if it can. */
+/** Returns why the one-machine node cannot run here and what to do instead; undefined if it can. */
 export async function findNodeObstacle(): Promise<string | undefined> {
   if (process.platform !== 'linux') return `the one-machine node runs on Linux, not on ${process.platform}: ${instead}`;
   if (process.getuid?.() !== 0)
@@ -116,7 +116,7 @@ export async function findNodeObstacle(): Promise<string | undefined> {
   return undefined;
 }
 
-/** Throws with what to do instead if the one-machine node cannot run here. */
+/** Throws an error with the alternative if the one-machine node cannot run here. */
 export async function requireNodeMachine(): Promise<void> {
   const obstacle = await findNodeObstacle();
   if (obstacle !== undefined) throw new Error(obstacle);

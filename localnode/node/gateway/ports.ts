@@ -16,7 +16,7 @@ export interface GatewayPorts {
 const schema = z.object({ http: z.number(), https: z.number() });
 const file = join(paths.state, 'ports.json');
 
-/** The ports of the last `up`, or the defaults. */
+/** Returns the ports of the last `up`, or the defaults. */
 export async function readRememberedPorts(): Promise<GatewayPorts> {
   const text = await readText(file);
   return text === undefined ? { http: 80, https: 443 } : schema.parse(JSON.parse(text));
@@ -37,7 +37,7 @@ async function isTaken(port: number): Promise<boolean> {
 }
 
 /**
- * Chooses the ports and remembers them. Throws if another program uses one. The cluster's gateway does not listen on them:
+ * Chooses and remembers the ports. Throws if another program uses one. The cluster's gateway does not listen on them:
  * the kernel redirects them.
  */
 export async function choosePorts(requested: {
@@ -60,7 +60,7 @@ export async function choosePorts(requested: {
   return ports;
 }
 
-/** An https address at these ports. */
+/** Formats an https address at these ports. */
 export function formatHttpsUrl(host: string, ports: { https: number }): string {
   return `https://${host}${ports.https === 443 ? '' : `:${ports.https}`}`;
 }
@@ -76,7 +76,7 @@ export async function ensureGatewayCertificate(): Promise<Authority> {
   const authority = await ensureAuthority(folder, {
     name: 'ca',
     commonName: 'Moorage local authority',
-    // A browser that trusts it trusts it for nothing else.
+    // A browser that trusts the authority accepts it only for these domains.
     permitted: domains,
   });
   await mkdir(paths.local, { recursive: true });

@@ -1,12 +1,12 @@
-// The pod network as the CNI plugins read it: one bridge, addresses by host-local, published ports by portmap.
+// Renders the pod network's CNI configuration: one bridge, addresses from host-local, published ports from portmap.
 
 export interface PodNetwork {
   bridge: string;
-  /** The range that this node hands out. */
+  /** The address range that this node assigns. */
   nodePodCidr: string;
 }
 
-/** A CNI configuration list. `dataDir` keeps the addresses in use; it must not outlive a restart of the machine. */
+/** Renders a CNI configuration list. `dataDir` stores the addresses in use; it must not survive a reboot. */
 export function renderCniConfig({ bridge, nodePodCidr }: PodNetwork, dataDir: string): string {
   return JSON.stringify({
     cniVersion: '1.0.0',

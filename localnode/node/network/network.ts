@@ -1,5 +1,5 @@
-// Sets up and removes the node's network: the bridge, the route of the service range, one nftables table that confines pods,
-// and the NetworkPolicy enforcer as a process.
+// Sets up and removes the node's network: the bridge, the route of the service range, an nftables table that confines
+// pods, and the NetworkPolicy enforcer as a process.
 import { join } from 'node:path';
 import { stat } from 'node:fs/promises';
 import { z } from 'zod';
@@ -36,7 +36,7 @@ const foreignFolders = [
   '/var/lib/containers/cache/blob-info-cache-v1.boltdb',
 ];
 
-/** Reads a kernel switch; undefined when the kernel has no such switch. */
+/** Reads a kernel switch; undefined if the kernel does not have it. */
 async function readSysctl(name: string): Promise<string | undefined> {
   return (await readText(`/proc/sys/${name.replaceAll('.', '/')}`))?.trim();
 }
@@ -45,7 +45,7 @@ async function setSysctl(name: string, value: string): Promise<void> {
   if ((await readSysctl(name)) !== value) await run('sysctl', ['-q', '-w', `${name}=${value}`]);
 }
 
-/** The same for folders that others may write to: these are removed only when they are empty. */
+/** Folders that other programs may write to as well: `down` removes them only if they are empty. */
 const sharedFolders = [
   '/run/runc',
   '/run/nri',
@@ -55,7 +55,7 @@ const sharedFolders = [
   '/run/buildkit',
 ];
 
-/** The machine's state before the first `up`, or undefined when there was none. */
+/** Reads the machine's state before the first `up`; undefined if there was none. */
 export async function readBefore(): Promise<Before | undefined> {
   const text = await readText(beforePath);
   return text === undefined ? undefined : beforeSchema.parse(JSON.parse(text));
@@ -75,7 +75,7 @@ async function rememberBefore(): Promise<void> {
   await writeText(beforePath, `${JSON.stringify({ sysctls, tables, folders }, null, 2)}\n`);
 }
 
-/** Folders that only the node's programs can have made. */
+/** Lists folders that only the node's programs can have created. */
 export function listNewFolders(before: Before): string[] {
   return foreignFolders.filter((folder) => !before.folders.includes(folder));
 }
@@ -91,7 +91,7 @@ async function ensureBridge(): Promise<void> {
   await setSysctl(`net.ipv6.conf.${bridge}.disable_ipv6`, '1');
   await run('ip', ['address', 'replace', `${address}/${nodePodCidr.split('/')[1] ?? '24'}`, 'dev', bridge]);
   await run('ip', ['link', 'set', bridge, 'up']);
-  // A packet for a service without rules goes to the bridge, where the table above refuses it, and never to the
+  // Packets for a service without rules go to the bridge, where the table above rejects them, and never to the
   // machine's own network.
   await run('ip', ['route', 'replace', serviceCidr, 'dev', bridge]);
 }
@@ -108,16 +108,16 @@ async function refuseTakenRange(): Promise<void> {
   }
 }
 
-/** Sets up bridge, route, rules and kernel switches. Can be repeated at any time. */
+/** Sets up bridge, route, rules and kernel switches. Safe to repeat. */
 export async function ensureNetwork(): Promise<undefined> {
   await rememberBefore();
   await refuseTakenRange();
-  // Built into some kernels, a module of others.
+  // Built into some kernels, a module in others.
   await canRun('modprobe', ['-q', '-a', 'br_netfilter', 'overlay', 'nf_tables']);
   await ensureBridge();
   for (const [name, value] of Object.entries(changedSysctls)) await setSysctl(name, value);
   const rules = renderNodeRules(node, [
-    // The kubelet asks everybody who comes for a token; that only the operator comes is for the policies to see to.
+    // The kubelet authenticates every request; NetworkPolicies ensure that only the operator can reach it.
     `ip daddr ${node.address} tcp dport { ${node.apiPort}, ${node.registryPort}, ${node.kubeletPort} } accept`,
   ]);
   await run('nft', ['-f', '-'], { input: rules });
@@ -134,7 +134,7 @@ async function removeChains(table: string): Promise<void> {
     await canRun('iptables', ['-t', table, '-X', rule.slice(3)]);
 }
 
-/** True when the listing of a table shows no rule, and no chains but base chains. */
+/** Returns true if a table's listing contains no rules, and no chains other than base chains. */
 export function isEmptyTable(listing: string): boolean {
   return listing.split('\n').every((line) => /^(table .*|\tchain .*|\t\ttype .* hook .*|\t?\}|)$/.test(line));
 }
@@ -155,8 +155,8 @@ async function removeTables(before: Before | undefined): Promise<void> {
 const linksSchema = z.array(z.object({ ifname: z.string() }));
 
 /**
- * Removes the pods' ends of the bridge. The kernel removes a pod's network some time after its last process, so without
- * this one of them may outlive the bridge.
+ * Removes the pods' ends of the bridge. The kernel removes a pod's network some time after its last process, so one of
+ * them could otherwise outlive the bridge.
  */
 async function removePorts(): Promise<void> {
   const links = await run('ip', ['-json', 'link', 'show', 'master', node.bridge]).catch(() => '');
@@ -164,7 +164,7 @@ async function removePorts(): Promise<void> {
     await canRun('ip', ['link', 'delete', ifname]);
 }
 
-/** Reverts every change that the node made to the network. */
+/** Reverts every network change that the node made. */
 export async function removeNetwork(before: Before | undefined): Promise<void> {
   for (const table of ['nat', 'filter', 'mangle']) await removeChains(table);
   await removeTables(before);

@@ -1,17 +1,17 @@
-// The nftables table of a node itself: what pods reach of it, and what reaches pods from outside.
+// Renders a node's own nftables table: what pods can reach on it, and what can reach pods from outside.
 
 const table = 'moorage-node';
 
 export interface NodeNetwork {
-  /** The bridge whose ports are the pods. */
+  /** The bridge whose ports belong to the pods. */
   bridge: string;
   podCidr: string;
   serviceCidr: string;
 }
 
 /**
- * The rules of the node itself; policies between pods are the NetworkPolicy enforcer's. `open` lists further rules of
- * the input chain, each for one service of the node that pods may reach.
+ * Renders the node's own rules; the NetworkPolicy enforcer handles policies between pods. `open` lists additional rules
+ * of the input chain, each for one service of the node that pods may reach.
  */
 export function renderNodeRules({ bridge, podCidr, serviceCidr }: NodeNetwork, open: readonly string[]): string {
   return `table inet ${table}

@@ -1,4 +1,4 @@
-// Runs the collector of the node's registry: looks every few minutes whether it has grown.
+// Runs the collector of the node's registry: checks every few minutes whether the registry has grown.
 import { setTimeout as delay } from 'node:timers/promises';
 import { createLog } from '../../../lib/telemetry.ts';
 import { nodeKubectl, processFolders } from '../settings.ts';
@@ -9,7 +9,7 @@ import { cleanRegistry, measureRegistryBytes } from './registry-cleanup.ts';
 const everyMs = 10 * 60_000;
 const log = createLog('registry-collector');
 const ending = new AbortController();
-// A collection in progress is brought to its end, since the registry is stopped meanwhile.
+// Finish a collection in progress, because the registry is stopped during it.
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   process.once(signal, () => {
     ending.abort();
@@ -20,7 +20,7 @@ for (;;) {
   await delay(everyMs, undefined, { signal: ending.signal }).catch(() => undefined);
   if (ending.signal.aborted) break;
   try {
-    // One that was killed within a collection has left the registry stopped.
+    // If a collection was killed, it has left the registry stopped.
     await ensureProcess(processFolders, await buildRegistrySpec());
     const { bytes, isCollected, text } = await cleanRegistry(nodeKubectl, before);
     before = isCollected ? bytes : Math.min(before, bytes);

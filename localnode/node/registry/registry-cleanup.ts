@@ -1,4 +1,4 @@
-// Frees the disk of the node's registry of images that the cluster no longer refers to, in a collector process.
+// Runs the collector process, which removes images that the cluster no longer refers to from the node's registry.
 import { join } from 'node:path';
 import type { Kubectl } from '../../kubectl.ts';
 import { collect, isWorthwhile, graceMs, imageUsers, extractNames } from '../../registry/storage.ts';
@@ -10,24 +10,24 @@ import { processFolders } from '../settings.ts';
 import { computeFolderKey, readText } from '../../files.ts';
 import { paths } from '../../paths.ts';
 
-/** Bytes that the registry uses on the disk. */
+/** Returns the registry's disk use in bytes. */
 export async function measureRegistryBytes(): Promise<number> {
   return Number((await run('du', ['-sk', registryFolder])).split('\t')[0]) * 1024;
 }
 
 export interface Cleanup {
-  /** What the registry uses now. */
+  /** The registry's current disk use. */
   readonly bytes: number;
   readonly isCollected: boolean;
   /** A summary for people. */
   readonly text: string;
 }
 
-/** Time for requests in progress to end. Only a stalled push takes longer. */
+/** Time for requests in progress to finish. Only a stalled push takes longer. */
 const drainSeconds = 40;
 
 /**
- * Removes images that neither a tag nor an object of the cluster refers to, if the registry has grown since it had `before`
+ * Removes images that neither a tag nor an object of the cluster refers to, if the registry has grown beyond `before`
  * bytes. Pushes continue afterwards: the registry proxy waits while the registry is stopped.
  */
 export async function cleanRegistry(kubectl: Kubectl, before: number): Promise<Cleanup> {

@@ -1,4 +1,4 @@
-// The node's image registry: Debian's docker-registry behind a password, and its configuration for clients.
+// Configures the node's image registry, Debian's docker-registry behind a password, and its clients.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
@@ -20,7 +20,7 @@ export const registryUrl = `http://${node.address}:${node.registryPort}`;
 /** Its address for skopeo and buildctl on the node itself. */
 export const registryAddress = `${node.address}:${node.registryPort}`;
 
-/** The registry's password, made once for each life of the cluster. */
+/** Creates the registry's password, once per cluster. */
 export async function ensureRegistryPassword(): Promise<string> {
   const path = join(folder, 'password');
   const existing = await readText(path);
@@ -34,20 +34,20 @@ async function buildBasicCredentials(): Promise<string> {
   return Buffer.from(`${user}:${await ensureRegistryPassword()}`).toString('base64');
 }
 
-/** A docker config.json with the password for every name of the registry. */
+/** Builds a docker config.json with the password for every name of the registry. */
 export async function buildDockerConfig(): Promise<string> {
   const auth = { auth: await buildBasicCredentials() };
   return JSON.stringify({ auths: { [node.registryHost]: auth, [registryAddress]: auth } });
 }
 
-/** The folder with that config.json, for DOCKER_CONFIG. */
+/** Returns the folder with that config.json, for DOCKER_CONFIG. */
 export async function ensureDockerConfigFolder(): Promise<string> {
   const home = join(folder, 'docker');
   await writeText(join(home, 'config.json'), await buildDockerConfig(), 0o600);
   return home;
 }
 
-/** Asks the registry. */
+/** Sends a request to the registry. */
 export async function askRegistry(path: string, method = 'GET'): Promise<ProbeAnswer> {
   return await probe(`${registryUrl}${path}`, {
     method,
@@ -55,7 +55,7 @@ export async function askRegistry(path: string, method = 'GET'): Promise<ProbeAn
   });
 }
 
-/** Digest of the image under a tag; undefined when the registry has none there. */
+/** Returns the digest of the image under a tag; undefined if the registry does not have it. */
 export async function findDigest(repository: string, tag: string): Promise<string | undefined> {
   const { status, headers } = await askRegistry(`/v2/${repository}/manifests/${tag}`, 'HEAD');
   return status === 200 ? String(headers['docker-content-digest']) : undefined;
@@ -76,7 +76,7 @@ export async function buildRegistrySpec(): Promise<ProcessSpec> {
         delete: { enabled: true },
         cache: { blobdescriptor: 'inmemory' },
       },
-      // A stop waits for the requests in progress.
+      // A stop waits for requests in progress.
       http: { addr: registryAddress, secret: password, draintimeout: '30s' },
       auth: { htpasswd: { realm: 'moorage', path: users } },
     }),
@@ -90,7 +90,10 @@ export async function buildRegistrySpec(): Promise<ProcessSpec> {
   };
 }
 
-/** hosts.toml for containerd: the cluster's own images first; for Docker Hub's names, the real one after that. */
+/**
+ * Renders containerd's hosts.toml: the cluster's own images first; for Docker Hub's names, the real registry after
+ * that.
+ */
 function renderHostsToml(credentials: string, server: string): string {
   return `server = "${server}"
 
@@ -101,7 +104,10 @@ Authorization = ["Basic ${credentials}"]
 `;
 }
 
-/** Writes containerd's registry configuration and returns its folder. It is read at each pull, so no restart is needed. */
+/**
+ * Writes containerd's registry configuration and returns its folder. containerd reads it at each pull, so no restart is
+ * needed.
+ */
 export async function writeHosts(): Promise<string> {
   const certs = join(paths.state, 'containerd-hosts');
   const credentials = await buildBasicCredentials();

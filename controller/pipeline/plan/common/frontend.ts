@@ -1,4 +1,4 @@
-// Plans the stage that builds the pages of an app whose server is written in another language.
+// Plans the stage that builds the frontend of an app whose server is written in another language.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { type PlanInput, type Problem, quoteShellWord, renderStep } from '../recipe.ts';
@@ -7,9 +7,9 @@ import { type NodeProject, readProject } from '../node/project.ts';
 import { chooseNode } from '../node/version.ts';
 
 export interface Frontend {
-  /** Folder of its package.json. */
+  /** Folder with its package.json. */
   readonly folder: string;
-  /** Folder that its build fills. */
+  /** Output folder of its build. */
   readonly output: string;
   readonly script: string;
 }
@@ -19,7 +19,7 @@ const outputOption = /--out-?dir[= ]\s{0,3}["']?([\w./-]{1,200})/i;
 const outputConfigured = /\boutDir\s{0,9}:\s{0,9}["'`]([\w./-]{1,200})["'`]/;
 const configs = ['vite.config.ts', 'vite.config.js', 'vite.config.mjs', 'vite.config.mts'];
 
-/** The project of Node whose build fills this folder, or the likeliest one; undefined when the tree has none. */
+/** Finds the Node project whose build writes to this folder, or the most likely one; undefined if there is none. */
 export function findFrontend(tree: Tree, target: string): Frontend | undefined {
   const folders = tree.entries
     .filter((each) => each.kind === 'file' && /^(?:[^/]+\/){0,3}package\.json$/.test(each.path))
@@ -32,7 +32,7 @@ export function findFrontend(tree: Tree, target: string): Frontend | undefined {
   );
 }
 
-/** What each script that builds would fill. */
+/** Lists the output folder of each build script. */
 function listFrontends(tree: Tree, folder: string): Frontend[] {
   const project = readProject(tree.below(folder));
   if (project === undefined) return [];
@@ -47,14 +47,14 @@ function listFrontends(tree: Tree, folder: string): Frontend[] {
 }
 
 interface FrontendStage {
-  /** Folder in which the pages are left. */
+  /** Folder that receives the built pages. */
   readonly target: string;
   readonly missingImages: readonly string[] | undefined;
-  /** A command that runs where they cannot be built; absent: that ends the build. */
+  /** Fallback command if the pages cannot be built; without one, the build fails. */
   readonly otherwise?: string;
 }
 
-/** Lines of a stage named `frontend`, in /app as the repository has it, on the Node that the pages ask for. */
+/** Renders a stage named `frontend`, with the repository in /app and the Node version that the frontend requests. */
 export function renderFrontendStage(
   tree: Tree,
   { folder, script, output }: Frontend,
@@ -85,14 +85,14 @@ export function renderFrontendStage(
   ];
 }
 
-/** A build that fills the folder itself leaves nothing to move. */
+/** A build that writes to the target folder itself leaves nothing to move. */
 function renderMove(output: string, target: string): string {
   if (output === target || target.startsWith(`${output}/`)) return '';
   const [from, to] = [quoteShellWord(posix.join('/app', output)), quoteShellWord(posix.join('/app', target))];
   return ` && if [ -d ${from} ]; then mkdir -p ${to} && cp -r ${from}/. ${to}/; fi`;
 }
 
-/** The package manager of the project's own version, then all packages. */
+/** Installs the project's version of its package manager, then all packages. */
 function install(project: NodeProject): string {
   const manager = getManagerPackage(project);
   const command = buildInstallCommand(project.manager, project.locked ? project.file : undefined);
@@ -120,7 +120,7 @@ export function findMissingImage(
 
 const dockerfile = /(?:^|\/)(?:[\w.-]{1,60}\.)?(?:Dockerfile|Containerfile)(?:\.[\w-]{1,40})?$/i;
 
-/** The only port that the Dockerfiles of the tree expose; undefined when there is none or they differ. */
+/** Returns the only port that the Dockerfiles in the tree expose; undefined if there is none or they differ. */
 export function findExposedPort(tree: Tree): number | undefined {
   const ports = tree.entries
     .filter((each) => each.kind === 'file' && dockerfile.test(each.path) && each.path.split('/').length <= 3)

@@ -1,4 +1,4 @@
-// Plans Deno apps: the dependencies are cached in the image, and a task or the main file starts it.
+// Plans Deno apps: the image caches the dependencies, and a task or the main file starts the app.
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
 import {
@@ -29,7 +29,7 @@ export const deno: Language = {
   },
 };
 
-/** A main file that imports by address is one of Deno, also without a configuration. */
+/** A main file that imports by URL is a Deno program, even without a configuration file. */
 function findImportingMain(tree: Tree): string | undefined {
   if (tree.has('package.json')) return undefined;
   return mains.find((each) =>
@@ -39,7 +39,7 @@ function findImportingMain(tree: Tree): string | undefined {
 
 function planStart(tree: Tree, input: PlanInput, file: string, config: unknown): Recipe | Problem | undefined {
   const start = findStart(tree, config);
-  // Node's projects have the file too, for its formatter.
+  // Node projects have this file too, for Deno's formatter.
   if (tree.has('package.json') && start?.byTask !== true) return undefined;
   if (start === undefined && !input.hasCommand) return createNoStartProblem(file);
   return findMissingImage(input, [images.deno], 'Deno', file) ?? createRecipe(tree, input, file, start);
@@ -85,7 +85,7 @@ function explainPlan(file: string, start: DenoStart | undefined): string {
   return `${file} makes this a Deno app. ${start?.because ?? 'run.command says how it starts.'}${literal}`;
 }
 
-/** All that a start would have to fetch is in the image. */
+/** Caches everything that a start would have to fetch. */
 function renderFetchSteps(tree: Tree, file: string, start: DenoStart | undefined): string[] {
   const modules = tree.has('package.json') || (tree.text(file) ?? '').includes('"nodeModulesDir"');
   return [

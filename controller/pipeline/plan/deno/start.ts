@@ -1,4 +1,4 @@
-// Finds how a Deno app is started: by a task, or by its main file.
+// Finds how a Deno app starts: with a task, or with its main file.
 import { parseJson, readField, readKeys, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { quoteShellWord } from '../recipe.ts';
@@ -9,7 +9,7 @@ export interface DenoStart {
   readonly because: string;
   /** File whose dependencies are cached. */
   readonly entry: string | undefined;
-  /** There is a task that builds. */
+  /** Whether there is a build task. */
   readonly build: boolean;
   readonly port: number | undefined;
   readonly byTask: boolean;
@@ -22,7 +22,7 @@ export const mains = ['main', 'server', 'mod', 'app', 'index'].flatMap((name) =>
   `${name}.js`,
 ]);
 const folders = ['', 'src/', 'server/', 'backend/'];
-/** Deno.serve without a port takes this one, whatever $PORT says. */
+/** Default port of Deno.serve, which ignores $PORT. */
 const denoPort = 8000;
 
 export function findStart(tree: Tree, config: unknown): DenoStart | undefined {
@@ -62,7 +62,7 @@ interface Task {
   readonly line: string;
 }
 
-/** A watcher, or the development server, is no way to serve. */
+/** Skips watch mode and development servers. */
 function findTask(config: unknown): Task | undefined {
   const names = readKeys(config, 'tasks');
   const name = ['start', 'serve', 'preview', 'prod', 'production'].find((each) => names.includes(each));
@@ -77,7 +77,7 @@ function findEntry(tree: Tree, line: string): string | undefined {
   return folders.flatMap((folder) => mains.map((each) => folder + each)).find((each) => tree.has(each));
 }
 
-/** undefined where the environment has a say, or it cannot be seen. */
+/** Returns undefined if the port depends on the environment or cannot be determined. */
 function findPort(code: string): number | undefined {
   const literal = findPortInFile(code);
   if (literal !== undefined || /["']PORT["']|\bPORT\b/.test(code)) return literal;
@@ -89,10 +89,10 @@ function isFresh(tree: Tree, config: unknown): boolean {
   return tree.has('fresh.gen.ts') || imports.some((name) => /^(?:\$?fresh\b|@fresh\/core$)/.test(name));
 }
 
-/** undefined when absent or malformed. */
+/** Returns undefined if absent or malformed. */
 export function parseJsonc(text: string | undefined): unknown {
   if (text === undefined) return undefined;
-  // Strings are matched first, so that what looks like a comment in them stays.
+  // Match strings first, so that text in them that looks like a comment stays.
   const plain = text.replace(
     /("(?:[^"\\\n]|\\.){0,5000}")|\/\/[^\n]*|\/\*[\s\S]*?\*\//g,
     (_, quoted: string | undefined) => quoted ?? '',

@@ -1,38 +1,40 @@
-// Finds the author's Dockerfile where it does not stand at the top: docker/Dockerfile, web.Dockerfile, Dockerfile.prod.
+// Finds an author's Dockerfile that is not at the root: docker/Dockerfile, web.Dockerfile, Dockerfile.prod.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { readStages, type Stage, hasStartCommand } from './text.ts';
 
 export interface FoundDockerfile {
-  /** Path from the top, which stays the build context. */
+  /** Path from the root, which remains the build context. */
   readonly path: string;
-  /** Other Dockerfiles that could have been meant. */
+  /** Other plausible Dockerfiles. */
   readonly others: readonly string[];
-  /** Its name says that it makes the app, so it counts more than what the files suggest. */
+  /** Its name shows that it builds the app, so it takes precedence over a plan from the files. */
   readonly certain: boolean;
 }
 
-/** Folders in which the recipes of an image are kept, apart from the code. */
+/** Folders that hold image recipes, apart from the code. */
 const folders =
   /^(?:\.?docker|dockerfiles?|containers?|deploy(?:ment)?s?|build|scripts?|packaging|infra|ops|ci|cloud-deployments)$/i;
 const name = /^(?:(?:docker|container)file|(?:docker|container)file[._-][\w.-]{1,60}|[\w.-]{1,60}\.dockerfile)$/i;
-/** Words that name something else than the app as its users get it. */
+/** Words for something other than the app as its users see it. */
 const other =
   /^(?:dev\w{0,9}|tests?|testing|ci|e2e|base|builder?|gpu|cuda\w{0,9}|nvidia|rocm|xpu|debug|lint|docs?|devcontainer|local|bench\w{0,9}|workers?|db|database|postgres|nginx|proxy|arm\w{0,9}|aarch64|windows|rpm|debian-pkg|oldest|newest|goreleaser|binary|sandbox|mcp|cli|j2|tmpl|template|in|bak|old|legacy)$/i;
-/** Words that name the app, or only how it is made. */
+/** Words for the app, or only for how it is built. */
 const likely =
   /^(?:|docker|dockerfile|containerfile|container|deploy|deployment|build|scripts?|packaging|infra|ops|prod|production|app|application|server|web|main|release|standalone|default|cpu|slim|full|fullstack|all|aio|allinone|single|alpine|debian|ubuntu|distroless|hf|huggingface|spaces|railway|render|fly)$/i;
-/** Of several likely ones the earlier word wins. */
+/** Of several likely candidates, the one with the earlier word wins. */
 const preference = [
   ...['', 'prod', 'production', 'default', 'app', 'main', 'release', 'server', 'web', 'fullstack', 'full', 'cpu'],
-  // The same app on another base.
+  // The same app on other base images.
   ...['debian', 'ubuntu', 'slim', 'alpine', 'distroless'],
 ];
 const gpuImage = /(?:^|\/)nvidia\/|cuda|rocm/i;
 const maximumBytes = 512 * 1024;
 const maximumLooked = 40;
 
-/** The most app-like Dockerfile below the top; undefined when there is none, or none is more so than another. */
+/**
+ * Finds the Dockerfile below the root that most likely builds the app; undefined if there is none or it is ambiguous.
+ */
 export function findDockerfile(tree: Tree): FoundDockerfile | undefined {
   const usable = listCandidates(tree).filter((path) => isApp(tree, path));
   const certain = usable.filter((path) => splitIntoWords(path).every((word) => likely.test(word)));
@@ -53,13 +55,13 @@ function listCandidates(tree: Tree): string[] {
 function isCandidate(path: string): boolean {
   const [first = '', ...rest] = path.split('/');
   const depth = rest.length;
-  // Packages of a distribution are made beside images.
+  // Distributions' packaging folders may hold Dockerfiles that build packages, not images.
   if (first === 'packaging' && !/docker|container/i.test(posix.dirname(path))) return false;
   if (path === 'Dockerfile' || depth > 3 || (depth > 0 && !folders.test(first))) return false;
   return name.test(posix.basename(path)) && !splitIntoWords(path).some((word) => other.test(word));
 }
 
-/** The words of a path that say what it is for: "docker/web/Dockerfile.prod" has web and prod. */
+/** Splits a path into the words that describe its purpose: "docker/web/Dockerfile.prod" contains web and prod. */
 function splitIntoWords(path: string): string[] {
   const base = posix.basename(path).replace(/(?:docker|container)file/i, '');
   const between = path.split('/').slice(1, -1);
@@ -75,7 +77,7 @@ function computeWeight(path: string): number {
   return Math.max(...ranks) * 10 + path.split('/').length;
 }
 
-/** It can be built from the top, starts something, needs no GPU, and leaves no half of the app unbuilt. */
+/** Returns whether it builds from the root, starts a program, needs no GPU, and leaves no part of the app unbuilt. */
 function isApp(tree: Tree, path: string): boolean {
   const text = tree.text(path, maximumBytes) ?? '';
   const stages = readStages(text);
@@ -97,7 +99,7 @@ function hasSources(tree: Tree, { copies }: Stage): boolean {
   });
 }
 
-/** False where a folder has pages to build and this Dockerfile calls no package manager: it expects them to be built already. */
+/** Returns false if a folder has pages to build and this Dockerfile calls no package manager: it expects them prebuilt. */
 function canBuildPages(tree: Tree, text: string): boolean {
   if (/\b(?:npm|npx|pnpm|yarn|bun|bunx|node|deno)\b/.test(text.replace(/^[ \t]*#.*$/gm, ''))) return true;
   return !['web', 'frontend', 'client', 'ui', 'webui', 'app'].some((folder) =>

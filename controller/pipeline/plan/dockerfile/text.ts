@@ -1,20 +1,20 @@
-// Reads a Dockerfile far enough to know whether it makes an app, and decides whether the author's own is built.
+// Parses a Dockerfile far enough to see whether it builds an app, and decides whether to use the author's own.
 import type { Tree } from '../../tree.ts';
 import type { PlanInput } from '../recipe.ts';
 
 export interface Stage {
-  /** What FROM names: an image, or an earlier stage. */
+  /** The argument of FROM: an image, or an earlier stage. */
   readonly from: string;
   readonly name: string | undefined;
-  /** It has CMD or ENTRYPOINT. */
+  /** Whether it has CMD or ENTRYPOINT. */
   readonly starts: boolean;
-  /** Paths of the build context that it copies, as written. */
+  /** Paths that it copies from the build context, as written. */
   readonly copies: readonly string[];
 }
 
 const maximumInstructions = 2_000;
 
-/** The stages, first to last; none when the text is no Dockerfile. */
+/** Lists the stages in order; none if the text is not a Dockerfile. */
 export function readStages(text: string): Stage[] {
   const stages: Draft[] = [];
   for (const [word, rest] of parseInstructions(text)) {
@@ -42,7 +42,7 @@ function extend(stage: Draft | undefined, word: string, rest: string): void {
   else if (word === 'COPY' || word === 'ADD') stage.copies.push(...listCopiedSources(rest));
 }
 
-/** Does the last stage start something, by itself or by an earlier stage that it is made from? */
+/** Returns whether the last stage, or a stage that it is based on, starts a program. */
 export function hasStartCommand(stages: readonly Stage[]): boolean {
   let stage = stages.at(-1);
   for (let left = stages.length; stage !== undefined && left > 0; left -= 1) {
@@ -53,7 +53,7 @@ export function hasStartCommand(stages: readonly Stage[]): boolean {
   return false;
 }
 
-/** Instructions with their words: continued lines joined, comments and the bodies of here-documents left out. */
+/** Splits text into instructions: joins continued lines, and skips comments and here-document bodies. */
 function parseInstructions(text: string): (readonly [string, string])[] {
   const joined = text
     .replace(/^\ufeff/, '')
@@ -70,7 +70,7 @@ function splitWords(text: string): string[] {
   return text.split(/\s+/).filter((word) => word !== '' && !word.startsWith('--'));
 }
 
-/** Sources of COPY and ADD that stand in the build context. */
+/** Lists the sources of COPY and ADD that come from the build context. */
 function listCopiedSources(rest: string): string[] {
   if (/(?:^|\s)--from=/.test(rest) || rest.includes('<<')) return [];
   const list = /\[(.*)\]/.exec(rest)?.[1];
@@ -79,7 +79,10 @@ function listCopiedSources(rest: string): string[] {
   return all.slice(0, -1).filter((each) => !/^(?:https?|git):|\$/.test(each));
 }
 
-/** True when the author asks for it, or gives one and asks for nothing else. The tree is that of source.path. */
+/**
+ * Returns true if the author requests it, or provides a Dockerfile and requests nothing else. The tree is that of
+ * source.path.
+ */
 export function isAuthoredDockerfile(tree: Tree, build: PlanInput['build']): boolean {
   if (build.strategy === 'dockerfile') return true;
   return build.strategy === 'auto' && (tree.entry(build.dockerfile) !== undefined || build.dockerfile !== 'Dockerfile');

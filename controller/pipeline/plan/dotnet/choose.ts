@@ -1,4 +1,4 @@
-// Chooses the project of a .NET repository that answers HTTP, and says why there is none where there is none.
+// Chooses the project of a .NET repository that serves HTTP, or explains why there is none.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import type { Problem } from '../recipe.ts';
@@ -6,13 +6,13 @@ import type { DotnetProject, ProjectKind } from './project.ts';
 
 export interface ChosenProject {
   readonly project: DotnetProject;
-  /** Other programs that answer HTTP, which are not started. */
+  /** Other programs that serve HTTP and are not started. */
   readonly others: readonly DotnetProject[];
-  /** It has pages, its own or those of a project that it refers to. */
+  /** Whether it, or a project that it references, has pages. */
   readonly hasPages: boolean;
 }
 
-/** What stands beside the app of a repository. */
+/** Folders of samples, tests and tools next to the app. */
 const aside =
   /(?:^|\/)(?:samples?|examples?|demos?|docs?|tools?|build|scripts|templates?|playgrounds?|sandbox|sample-?sites?)\//i;
 const page = /\.(?:cshtml|razor|vbhtml)$|(?:^|\/)wwwroot\/index\.html$/i;
@@ -37,7 +37,7 @@ export function chooseProject(tree: Tree, all: readonly DotnetProject[]): Chosen
       );
 }
 
-/** Beside a library, web apps only show what it does. */
+/** In a library's repository, web apps only demonstrate the library. */
 function isLibraryWithExamples(candidates: readonly DotnetProject[], all: readonly DotnetProject[]): boolean {
   return (
     candidates.every(({ path }) => aside.test(path)) &&
@@ -54,14 +54,14 @@ function toChosenProject(
   return { project, others, hasPages: hasPages(tree, project, all) };
 }
 
-/** Those of a kind that are the app; what only shows or builds something counts where there is nothing else. */
+/** Selects the projects of a kind. Samples and build tools count only if there is nothing else. */
 function selectKind(all: readonly DotnetProject[], kind: ProjectKind): readonly DotnetProject[] {
   const found = all.filter((each) => each.kind === kind);
   const main = found.filter(({ path }) => !aside.test(path));
   return main.length > 0 ? main : found;
 }
 
-/** A project that another program refers to is part of that. */
+/** Excludes projects that another program references, because they are part of it. */
 function selectRoots(found: readonly DotnetProject[], all: readonly DotnetProject[]): DotnetProject[] {
   const programs = all.filter(({ kind }) => kind === 'web' || kind === 'wasm');
   const free = found.filter(
@@ -81,7 +81,7 @@ function hasPages(tree: Tree, project: DotnetProject, all: readonly DotnetProjec
   );
 }
 
-/** The host of Aspire that starts several of them together. */
+/** Finds the Aspire host that starts several of them together. */
 function findOrchestrator(
   all: readonly DotnetProject[],
   candidates: readonly DotnetProject[],
@@ -91,7 +91,7 @@ function findOrchestrator(
   );
 }
 
-/** The one that the README starts, or that is called like the solution. */
+/** Finds the project that the README starts, or that is named like the solution. */
 function findNamedProject(tree: Tree, candidates: readonly DotnetProject[]): DotnetProject | undefined {
   const readme =
     tree.text(['README.md', 'readme.md', 'README.MD', 'Readme.md'].find((each) => tree.has(each)) ?? '', 128 * 1024) ??

@@ -1,4 +1,5 @@
-// What the packages and settings of a .NET app say of its data: a database beside it, or a file of SQLite on a volume.
+// Detects where a .NET app stores its data, from its packages and settings: a database server, or an SQLite file on a
+// volume.
 import { posix } from 'node:path';
 import { readField, readKeys, parseJson, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
@@ -14,21 +15,21 @@ const databases: readonly (readonly [RegExp, string])[] = [
   [/Sqlite/i, 'a file of SQLite'],
 ];
 
-/** In words; of several the first, for they are what it could use. */
+/** Names the database. If several are referenced, the first: the app could use any of them. */
 export function findDatabaseName(project: DotnetProject, projects: readonly DotnetProject[]): string | undefined {
   const packages = listPackages(project, projects);
   const found = databases.filter(([pattern]) => packages.some((each) => pattern.test(each))).map(([, name]) => name);
   return found.length === 0 ? undefined : found.join(' or ');
 }
 
-/** Of the project, and of those that it refers to. */
+/** Lists the packages of the project and of the projects that it references. */
 function listPackages(project: DotnetProject, all: readonly DotnetProject[]): string[] {
   const parts = new Set([project]);
   for (const part of parts) for (const each of all) if (part.references.includes(each.path)) parts.add(each);
   return [...parts].flatMap(({ packages }) => [...packages]);
 }
 
-/** A string of settings that names a server or a file, by the name of it: ConnectionStrings__Default. */
+/** A connection string that names a server or a file, with the name of its setting: ConnectionStrings__Default. */
 interface Connection {
   readonly variable: string;
   readonly value: string;
@@ -47,7 +48,7 @@ function readConnections(tree: Tree, { folder }: DotnetProject): Connection[] {
   });
 }
 
-/** Settings of .NET may have comments on lines of their own. */
+/** .NET settings files may have comment lines. */
 function removeComments(settings: string | undefined): string | undefined {
   return settings?.replace(/^\s{0,40}\/\/.*$/gm, '');
 }
@@ -62,7 +63,7 @@ const ofPostgres = [
 const sqlite =
   /^\s{0,9}(?:Data ?Source|Filename)\s{0,9}=\s{0,9}([^;=]{1,200}\.(?:db3?|sqlite3?))\s{0,9}(;[^\n]{0,200})?$/i;
 
-/** A database for connection strings of Npgsql, and a volume for those of SQLite whose file the app makes itself. */
+/** Declares a database for Npgsql connection strings, and a volume for SQLite ones whose file the app creates. */
 export function declareDotnetDatabase(tree: Tree): Declaration | undefined {
   const projects = isDotnet(tree) ? readProjects(tree) : [];
   const chosen = projects.length === 0 ? undefined : chooseProject(tree, projects);

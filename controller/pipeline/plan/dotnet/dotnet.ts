@@ -1,4 +1,4 @@
-// Plans .NET apps: the web project of a solution, published and run by the runtime of ASP.NET Core, or static files of Blazor.
+// Plans .NET apps: the solution's web project, published and run on the ASP.NET Core runtime, or Blazor's static files.
 import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
@@ -29,7 +29,7 @@ export const dotnet: Language = {
     const projects = isDotnet(tree) ? readProjects(tree) : [];
     if (projects.length === 0) return detectEmptySolution(tree);
     const chosen = chooseProject(tree, projects);
-    // Projects below the top may be tools beside something else.
+    // Projects below the root may be tools of an app in another language.
     if ('problem' in chosen) return isMarked(tree) || hasWeb(projects) ? chosen : undefined;
     const choice = chooseDotnet(tree, chosen.project, input);
     if ('asked' in choice) return createVersionProblem(chosen.project, choice.asked);
@@ -42,7 +42,7 @@ function hasWeb(projects: readonly DotnetProject[]): boolean {
   return projects.some(({ kind }) => kind === 'web' || kind === 'wasm');
 }
 
-/** A solution whose projects are not in the repository. */
+/** Detects a solution whose projects are not in the repository. */
 function detectEmptySolution(tree: Tree): Problem | undefined {
   const file = tree.entries.find(({ path }) => /^[^/]{1,100}\.slnx?$/.test(path))?.path;
   if (file === undefined) return undefined;
@@ -126,7 +126,7 @@ function planServer({ tree, input, projects, chosen, choice }: Parts): Recipe | 
   };
 }
 
-/** The file that names the runtime stands beside the assembly that is started. */
+/** The file that names the runtime is next to the assembly that is started. */
 function formatAssemblyWord({ assembly }: DotnetProject): string {
   return assembly === undefined
     ? '"$(ls *.runtimeconfig.json | head -n 1 | sed "s/[.]runtimeconfig[.]json$/.dll/")"'
@@ -158,7 +158,7 @@ function explainPlan({ chosen: { project, others }, choice, literal, database }:
     .join(' ');
 }
 
-/** What its code or its settings say outdoes ASPNETCORE_URLS. */
+/** Finds a port in code or settings that overrides ASPNETCORE_URLS. */
 function findPort(tree: Tree, { folder }: DotnetProject): number | undefined {
   const settings = tree.text(posix.join(folder, 'appsettings.json'), 64 * 1024) ?? '';
   const endpoint = /"Kestrel"\s{0,9}:[\s\S]{0,400}?"Url"\s{0,9}:\s{0,9}"http:\/\/[^":]{1,100}:(\d{4,5})\b/.exec(

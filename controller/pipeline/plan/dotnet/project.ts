@@ -1,4 +1,4 @@
-// Reads the projects of a .NET repository: what kind each is, what it targets, and what it refers to.
+// Reads the projects of a .NET repository: the kind, target frameworks and references of each.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 
@@ -8,16 +8,16 @@ export type ProjectKind =
 export interface DotnetProject {
   readonly path: string;
   readonly folder: string;
-  /** Name of the file without its extension. */
+  /** File name without its extension. */
   readonly name: string;
   readonly kind: ProjectKind;
   readonly text: string;
-  /** `net8.0`, as it is written: its own, or that of Directory.Build.props. */
+  /** Target frameworks as written (`net8.0`): its own, or those of Directory.Build.props. */
   readonly targets: readonly string[];
-  /** Name of the assembly; undefined where only MSBuild knows it. */
+  /** Assembly name; undefined if only MSBuild can compute it. */
   readonly assembly: string | undefined;
   readonly packages: ReadonlySet<string>;
-  /** Paths of the projects that it refers to. */
+  /** Paths of the projects that it references. */
   readonly references: readonly string[];
 }
 
@@ -27,16 +27,16 @@ const projectBytes = 256 * 1024;
 const shared = ['Directory.Build.props', 'Directory.Packages.props', 'Directory.Build.targets'];
 
 const marker = /^[^/]{1,100}\.(?:csproj|fsproj|vbproj|slnx?)$/;
-/** What makes the tree, or a folder of it, an app of another language. */
+/** Files that mark the tree, or a folder in it, as an app in another language. */
 const foreign =
   /^(?:(?:[^/]+\/){0,2}(?:package\.json|requirements\.txt|pyproject\.toml|Pipfile|setup\.py|go\.mod|Cargo\.toml|pom\.xml|build\.gradle(?:\.kts)?|composer\.json|Gemfile|mix\.exs|deno\.jsonc?)|[^/]+\.(?:py|html?|php|[cm]?[jt]s|rb))$/;
 
-/** A solution or project at the top. */
+/** Returns whether there is a solution or project at the root. */
 export function isMarked(tree: Tree): boolean {
   return tree.entries.some(({ kind, path }) => kind === 'file' && marker.test(path));
 }
 
-/** One at the top; or projects below it, and nothing of another language. */
+/** Returns whether there is one at the root; or projects below it, and nothing in another language. */
 export function isDotnet(tree: Tree): boolean {
   return isMarked(tree) || !tree.entries.some(({ kind, path }) => kind === 'file' && foreign.test(path));
 }
@@ -74,7 +74,7 @@ function readProject(tree: Tree, path: string): DotnetProject {
   };
 }
 
-/** Properties that are given to every project below them, the nearest first. */
+/** Lists the properties files that apply to every project below them, nearest first. */
 function readSharedTexts(tree: Tree, folder: string): string[] {
   const folders =
     folder === '.'
@@ -86,7 +86,7 @@ function readSharedTexts(tree: Tree, folder: string): string[] {
   });
 }
 
-/** The value of a property, with those that it names put in where they are known. */
+/** Reads a property, and expands the known properties in it. */
 function readProperty(texts: readonly string[], name: string, depth = 0): string | undefined {
   const pattern = new RegExp(`<${name}(?:\\s[^>]{0,300})?>\\s{0,20}([^<]{1,300}?)\\s{0,20}</${name}>`);
   const found = texts
@@ -116,7 +116,7 @@ function resolveAssembly(texts: readonly string[], name: string): string | undef
 
 type ProjectManifest = Pick<DotnetProject, 'text' | 'path' | 'name' | 'packages'>;
 
-/** In the order in which they are asked: what is a test is that first, whatever else it is. */
+/** Checked in order: a test project is a test first, whatever else it is. */
 const kinds: readonly (readonly [ProjectKind, (project: ProjectManifest) => boolean])[] = [
   ['test', isTest],
   ['host', ({ text }) => /Aspire\.AppHost\.Sdk|<IsAspireHost>\s*true/i.test(text)],
@@ -160,7 +160,7 @@ function isTest({ text, path, name, packages }: ProjectManifest): boolean {
   );
 }
 
-/** `<Project Sdk="NAME">`, `<Sdk Name="NAME">` or an import of it; any for an empty name. */
+/** Matches `<Project Sdk="NAME">`, `<Sdk Name="NAME">` or an import of it; an empty name matches any SDK. */
 function hasSdk(text: string, name: string): boolean {
   return new RegExp(
     String.raw`\bSdk\s?=\s?"${name.replaceAll('.', String.raw`\.`)}${name === '' ? '' : '(?:"|/)'}|<Sdk\s[^>]{0,60}Name\s?=\s?"${name.replaceAll('.', String.raw`\.`)}`,

@@ -1,4 +1,4 @@
-// Builds the stage that publishes a .NET project, and finds pages of Node that no project builds.
+// Builds the stage that publishes a .NET project, and detects Node pages that no project builds.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
@@ -8,7 +8,7 @@ import type { DotnetProject } from './project.ts';
 import { type DotnetChoice, removePin } from './version.ts';
 
 const cache = '--mount=type=cache,target=/root/.nuget/packages';
-/** Properties by which a publication is no set of assemblies that `dotnet` starts. */
+/** Properties that make publishing produce something other than assemblies for `dotnet`. */
 const unfit = ['PublishAot', 'PublishSingleFile', 'SelfContained', 'PublishTrimmed', 'PublishReadyToRun'];
 
 export function renderPublishStage(
@@ -20,7 +20,7 @@ export function renderPublishStage(
   const json = removePin(tree);
   const { path, kind } = project;
   const options = [
-    // Warnings of a newer SDK, and of packages that have aged, are no errors of the author's.
+    // Warnings from a newer SDK or about outdated packages are not the author's errors.
     '-p:TreatWarningsAsErrors=false',
     '-p:NuGetAudit=false',
     ...(kind === 'wasm'
@@ -57,17 +57,17 @@ export function renderPublishStage(
   ];
 }
 
-/** Is the property set, by the project itself? */
+/** Returns whether the project itself sets the property. */
 function hasTrueProperty({ text }: DotnetProject, name: string): boolean {
   return new RegExp(`<${name}(?:\\s[^>]{0,300})?>\\s{0,20}true`, 'i').test(text);
 }
 
-/** Tools of the repository that a step of the build calls. */
+/** Returns whether a build step calls a tool of the repository. */
 function hasToolCall(tree: Tree, { text }: DotnetProject): boolean {
   return tree.has('.config/dotnet-tools.json') && /<Exec\s[^>]{0,600}Command\s?=\s?"[^"]{0,300}\bdotnet\s/.test(text);
 }
 
-/** Templates with pages of React, Angular or Vue build them by npm while they are published. */
+/** Templates with React, Angular or Vue run npm while publishing. */
 function renderNodeLines({ text }: DotnetProject): string[] {
   const calls = /<SpaRoot>|\.esproj"|Command\s?=\s?"[^"]{0,300}\b(?:npm|npx|yarn|pnpm|node)\b/.test(text);
   return calls
@@ -79,7 +79,7 @@ function renderNodeLines({ text }: DotnetProject): string[] {
     : [];
 }
 
-/** The packages as the lock file has them; where that fails, anew and with a warning. */
+/** Restores packages with the lock file; if that fails, restores without it and reports a warning. */
 function renderLockedRestore(tree: Tree, { path, folder }: DotnetProject, options: string): string[] {
   const file = posix.join(folder, 'packages.lock.json');
   if (!tree.has(file)) return [];
@@ -95,7 +95,7 @@ const frameworks = ['@angular/core', 'react-dom', 'vue', 'svelte', 'preact', 'so
 const manifest = /^(?:[^/]+\/){1,3}package\.json$/;
 const aside = /(?:^|\/)(?:tests?|e2e|docs?|website|examples?|samples?|node_modules|\.[^/]+)\//i;
 
-/** Half of an app is not served in silence. */
+/** Reports pages that nothing builds: half an app must not be served without a warning. */
 export function detectOtherHalf(tree: Tree, server: DotnetProject): Problem | undefined {
   const folder = tree.entries
     .filter(({ kind, path }) => kind === 'file' && manifest.test(path) && !aside.test(path))

@@ -1,4 +1,5 @@
-// Chooses the .NET that an app is built by and runs on: its own where there is one, else the next that takes it.
+// Chooses the .NET version that builds and runs an app: the one it targets if available, otherwise the next compatible
+// one.
 import { readField, parseJson, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { images, type PlanInput } from '../recipe.ts';
@@ -7,22 +8,22 @@ import type { DotnetProject } from './project.ts';
 export type DotnetImage = (typeof images.dotnet)[number];
 
 export interface DotnetChoice {
-  /** What it runs on. */
+  /** Runtime image. */
   readonly image: DotnetImage;
-  /** What builds it, which may be newer. */
+  /** SDK image, which may be newer. */
   readonly sdk: DotnetImage;
-  /** The target that is published, such as net8.0. */
+  /** Target framework to publish, such as net8.0. */
   readonly target: string | undefined;
-  /** It runs on a newer .NET than it was written for. */
+  /** It runs on a newer .NET than its target. */
   readonly isRolledForward: boolean;
 }
 
 const newestImage = images.dotnet[images.dotnet.length - 1] ?? images.dotnet[0];
 const newest = newestImage.version;
-/** Older ASP.NET Core is not taken by any .NET that is maintained. */
+/** No supported .NET version runs anything older than this ASP.NET Core. */
 const oldest = 3;
 
-/** The choice, or the targets that nothing here can run. */
+/** Returns the choice, or the targets that no available image can run. */
 export function chooseDotnet(
   tree: Tree,
   { targets }: DotnetProject,
@@ -40,7 +41,7 @@ export function chooseDotnet(
   };
 }
 
-/** The newest of the targets that can be run here. */
+/** Selects the newest runnable target. */
 function selectNewestTarget(targets: readonly string[]): { target: string; version: number } | undefined {
   return targets
     .map((target) => ({ target, version: parseTargetVersion(target) }))
@@ -48,7 +49,7 @@ function selectNewestTarget(targets: readonly string[]): { target: string; versi
     .toSorted((one, other) => other.version - one.version)[0];
 }
 
-/** The oldest .NET from that version on whose images are there; the oldest at all where none is. */
+/** Selects the oldest available .NET from that version on; the oldest overall if there is none. */
 function selectOldestImage(
   version: number,
   { missingImages = [] }: PlanInput,
@@ -58,7 +59,7 @@ function selectOldestImage(
   return fitting.find((each) => !needed(each).some((name) => missingImages.includes(name))) ?? fitting[0];
 }
 
-/** 8 of net8.0 and net8.0-windows, 3 of netcoreapp3.1; 0 of what is none of .NET (Core). */
+/** Parses 8 from net8.0 and net8.0-windows, 3 from netcoreapp3.1; returns 0 if it is not .NET (Core). */
 function parseTargetVersion(target: string): number {
   return Number(/^(?:net(?=\d{1,2}\.)|netcoreapp)(\d{1,2})\.\d/.exec(target)?.[1] ?? 0);
 }
@@ -68,7 +69,10 @@ function readPinnedMajor(tree: Tree): number {
   return Number(/^\d{1,2}/.exec(version)?.[0] ?? 0);
 }
 
-/** global.json without the exact version that it pins, which images of a later patch do not have; undefined where it pins none. */
+/**
+ * Returns global.json without its exact version pin, which images with a later patch do not satisfy; undefined if it
+ * pins none.
+ */
 export function removePin(tree: Tree): string | undefined {
   const parsed = parseJson(tree.text('global.json'));
   const sdk = readField(parsed, 'sdk');

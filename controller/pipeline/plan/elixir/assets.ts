@@ -1,4 +1,4 @@
-// Builds the styles and scripts of the pages of an Elixir app: by the aliases of mix.exs, by npm, then the digests of Phoenix.
+// Builds an Elixir app's styles and scripts: the aliases of mix.exs, npm, then Phoenix's digests.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { defaultNode, quoteShellWord, renderStep } from '../recipe.ts';
@@ -6,11 +6,11 @@ import { buildInstallCommand, getManagerPackage } from '../node/manager.ts';
 import { readProject } from '../node/project.ts';
 import type { ElixirProject } from './project.ts';
 
-/** Lines after the dependencies, with the repository in place. */
+/** Renders the lines after the dependencies, with the repository in place. */
 export function renderAssetLines(tree: Tree, project: ElixirProject): string[] {
   const folders = listPackageFolders(tree, project);
   const aliases = ['assets.setup', 'assets.deploy'].filter((name) => hasAlias(project, name));
-  // One that only builds counts where none deploys.
+  // An alias that only builds counts if there is none that deploys.
   const builds = !aliases.includes('assets.deploy') && hasAlias(project, 'assets.build') ? ['assets.build'] : [];
   const digests = project.packages.has('phoenix') && !/"phx\.digest"/.test(findAlias(project, 'assets.deploy'));
   return [
@@ -33,7 +33,7 @@ function hasAlias(project: ElixirProject, name: string): boolean {
   return findAlias(project, name) !== '';
 }
 
-/** The alias as it is written: `"assets.deploy": ["esbuild default --minify", "phx.digest"]`. */
+/** Reads an alias as written: `"assets.deploy": ["esbuild default --minify", "phx.digest"]`. */
 function findAlias({ mix }: ElixirProject, name: string): string {
   return (
     new RegExp(String.raw`"${name.replace('.', String.raw`\.`)}":\s{0,9}(?:\[[^\]]{0,2000}\]|"[^"]{0,300}"|&\w)`).exec(
@@ -48,7 +48,7 @@ function listPackageFolders(tree: Tree, { apps }: ElixirProject): string[] {
     .filter((folder) => tree.has(posix.join(folder, 'package.json')));
 }
 
-/** Packages of npm, and the script that brings what they make to priv/static. */
+/** Installs npm packages, and runs the script that writes to priv/static. */
 function renderPackageLines(tree: Tree, folder: string): string[] {
   const project = readProject(tree.below(folder));
   if (project === undefined) return [];
@@ -57,7 +57,7 @@ function renderPackageLines(tree: Tree, folder: string): string[] {
   const install = buildInstallCommand(project.manager, project.locked ? project.file : undefined);
   const script = ['deploy', 'build'].find((name) => name in project.scripts);
   const enter = folder === '.' ? '' : `cd ${quoteShellWord(folder)} && `;
-  // Node has its own list of authorities; the image's has those of the installation's mirror too.
+  // Node has its own list of certificate authorities; the image's list also has those of the installation's mirror.
   const trust = 'export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt; ';
   return [
     ...renderStep(

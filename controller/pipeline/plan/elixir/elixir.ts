@@ -1,4 +1,4 @@
-// Plans Elixir apps: Phoenix, Plug and others, compiled by Mix for production and started by it.
+// Plans Elixir apps (Phoenix, Plug and others): Mix compiles them for production and starts them.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
@@ -22,9 +22,9 @@ import { readElixir, type ElixirApp, type ElixirProject } from './project.ts';
 import { chooseElixir, type RequestedElixir, type ElixirChoice } from './version.ts';
 
 const ignore = ['.git', '**/_build', '**/deps', '**/node_modules', '**/.elixir_ls', '**/.DS_Store'];
-/** Mix keeps Hex and rebar3 here, which it asks for again when it starts the app. */
+/** Mix stores Hex and rebar3 here and needs them again when it starts the app. */
 const environment = 'MIX_ENV=prod MIX_HOME=/opt/mix HEX_HOME=/opt/hex LANG=C.UTF-8 ELIXIR_ERL_OPTIONS=+fnu';
-/** Settings read these also while nothing is started. */
+/** Configuration files read these variables even when nothing is started. */
 const placeholders =
   'SECRET_KEY_BASE=none-of-the-app-only-for-the-build-of-the-image-0123456789-0123456789 DATABASE_URL=ecto://build:build@127.0.0.1/build DATABASE_PATH=/tmp/build.db PHX_HOST=localhost';
 
@@ -44,7 +44,7 @@ export const elixir: Language = {
   },
 };
 
-/** The app that answers HTTP; of an umbrella with several, the one that the Procfile enters. */
+/** Selects the app that serves HTTP; in an umbrella with several, the one that the Procfile starts. */
 function selectServer(tree: Tree, { apps, isUmbrella, mix }: ElixirProject): ElixirApp | Problem {
   const servers = apps.filter((app) => app.isServer);
   const [only, ...more] = servers;
@@ -181,7 +181,7 @@ function renderBuildStage(tree: Tree, input: PlanInput, { project, choice }: Par
     'WORKDIR /app',
     'RUN mkdir -p /opt/mix /opt/hex',
     ...renderArguments(input),
-    // They are downloaded, which a project without packages does not need.
+    // Hex and rebar3 are downloaded, which a project without packages does not need.
     ...(project.isFetching
       ? renderStep('mix.exs', 'installing Hex and rebar3', 'RUN mix local.hex --force && mix local.rebar --force')
       : []),

@@ -1,16 +1,16 @@
-// Reads what mix.exs says of a project of Elixir, or of an umbrella of several, and what in it answers HTTP.
+// Reads mix.exs of an Elixir project or umbrella, and finds which of its apps serve HTTP.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 
 export interface ElixirProject {
-  /** Text of mix.exs at the top. */
+  /** Text of mix.exs at the root. */
   readonly mix: string;
-  /** Folders of its apps: "." alone where it is no umbrella. */
+  /** Folders of its apps: only "." if it is not an umbrella. */
   readonly apps: readonly ElixirApp[];
   readonly isUmbrella: boolean;
-  /** Names of the packages of all apps. */
+  /** Package names of all apps. */
   readonly packages: ReadonlySet<string>;
-  /** Some of them come from a registry or another repository, and not from folders of this one. */
+  /** Whether any package comes from a registry or another repository, rather than from this one. */
   readonly isFetching: boolean;
 }
 
@@ -18,23 +18,23 @@ export interface ElixirApp {
   readonly folder: string;
   /** Name of the OTP application. */
   readonly name: string;
-  /** Starts processes of its own (`mod:`). */
+  /** It starts processes (`mod:`). */
   readonly isStarted: boolean;
-  /** Modules that are endpoints of Phoenix. */
+  /** Modules that are Phoenix endpoints. */
   readonly endpoints: readonly string[];
-  /** Starts a server of HTTP: that of Phoenix, or another. */
+  /** It starts an HTTP server: Phoenix or another. */
   readonly isServer: boolean;
 }
 
 const maximumSources = 400;
 const sourceBytes = 128 * 1024;
-/** What starts a server, in the code of an app. */
+/** Code that starts a server. */
 const servers =
   /\b(?:Plug\.Cowboy|Plug\.Adapters\.Cowboy2?|Bandit|ThousandIsland|Ace\.HTTP\.Service)\b\s{0,9}(?:,|\.(?:http|child_spec|start_link)\b)|:cowboy\.start_(?:clear|http)|:inets\.start\(\s{0,9}:httpd|:elli\b|:mochiweb_http|:gen_tcp\.listen|:socket\.listen/;
 const development = /\bonly:\s{0,9}(?::(?:dev|test)\b|\[\s{0,9}:(?:dev|test)(?:,\s{0,9}:(?:dev|test))?\s{0,9}\])/;
 const endpoint = /^\s{0,9}use Phoenix\.Endpoint\b/m;
 
-/** Undefined where there is no mix.exs, or it is none of Mix. */
+/** Returns undefined if there is no mix.exs, or it is not a Mix project. */
 export function readElixir(tree: Tree): ElixirProject | undefined {
   const mix = removeComments(tree.text('mix.exs') ?? '');
   if (!/\buse Mix\.Project\b/.test(mix)) return undefined;
@@ -61,7 +61,7 @@ function readManifest(tree: Tree, folder: string): string {
   return removeComments(tree.text(posix.join(folder, 'mix.exs')) ?? '');
 }
 
-/** `{:phoenix, "~> 1.8"}` and `{:shared, path: "…"}`; not those that are only for development or tests. */
+/** Parses `{:phoenix, "~> 1.8"}` and `{:shared, path: "…"}`, but not dependencies for development or tests only. */
 function parsePackages(mix: string): { name: string; isLocal: boolean }[] {
   return [...mix.matchAll(/\{\s{0,9}:([a-z]\w{0,80}),([^{}]{0,300})\}/g)]
     .filter(([, , rest = '']) => !development.test(rest))
@@ -74,7 +74,7 @@ function readApp(tree: Tree, folder: string): ElixirApp {
   const endpoints = sources.flatMap((text) =>
     endpoint.test(text) ? [/^\s{0,9}defmodule ([A-Z][\w.]{0,120}) do\b/m.exec(text)?.[1] ?? ''] : [],
   );
-  // A package that is published brings its server to others, unless it has pages of its own.
+  // A published package exports its server for other apps, unless it has pages too.
   const isPackage = /\bpackage:\s/.test(mix) && endpoints.length === 0 && !/\breleases:\s/.test(mix);
   return {
     folder,
@@ -93,7 +93,7 @@ function readSources(tree: Tree, folder: string): string[] {
     .map(({ path }) => removeComments(tree.text(path, sourceBytes) ?? ''));
 }
 
-/** Comments and documentation show code that is not run. */
+/** Removes comments and documentation, which may show code that does not run. */
 export function removeComments(text: string): string {
   return text
     .replaceAll('\r', '')

@@ -1,4 +1,4 @@
-// Starts an Elixir app, and adds the settings and database that Phoenix needs.
+// Starts an Elixir app, and adds the settings and the database that Phoenix needs.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { quoteShellWord, renderStep } from '../recipe.ts';
@@ -9,10 +9,10 @@ import { type ElixirApp, type ElixirProject, readElixir } from './project.ts';
 
 const configs = ['config/runtime.exs', 'config/releases.exs', 'config/prod.exs', 'config/config.exs'];
 
-/** Shell command, $PORT not yet expanded. */
+/** Returns a shell command, with $PORT not yet expanded. */
 export function buildStartCommand(tree: Tree, project: ElixirProject, server: ElixirApp): string {
   const own = findDeclaredStart(tree)?.command;
-  // A line for a release of Mix names files that are not made here.
+  // A command for a Mix release refers to files that this plan does not build.
   return own !== undefined && /\bmix\s/.test(own)
     ? `${/\becto\.|\bmigrat/.test(own) ? '' : formatMigration(tree, project)}${own}`
     : `${formatMigration(tree, project)}exec ${serve(project, server)}`;
@@ -28,7 +28,7 @@ function formatMigration(tree: Tree, { packages, apps }: ElixirProject): string 
   return has ? '( mix ecto.migrate ) && ' : '';
 }
 
-/** The port that is written in the code or in the settings for production, where neither asks for PORT. */
+/** Finds the port in the code or the production settings, if neither reads PORT. */
 export function findAppPort(tree: Tree, { folder, endpoints }: ElixirApp): number | undefined {
   const config = readConfigText(tree);
   if (/"PORT"/.test(config)) return undefined;
@@ -55,13 +55,14 @@ function parseUsablePort(text: string | undefined): number | undefined {
 }
 
 const runtime = 'config/runtime.exs';
-/** Only a release of Mix reads it. */
+/** Only Mix releases read this file. */
 const ofReleases = 'config/releases.exs';
 const settings = ['config/config.exs', 'config/prod.exs', runtime, ofReleases];
 
 /**
- * Allows sockets from the app's own pages; nothing where the author's settings decide. Phoenix would compare the origin with
- * the host name in the author's settings and refuse every socket: the app's real name is not known while its image is built.
+ * Allows websockets from the app's own pages, unless the author's settings decide. Phoenix would compare the origin
+ * with the host name in the author's settings and reject every websocket: the app's real name is unknown while its
+ * image is built.
  */
 export function renderConfigLines(tree: Tree, project: ElixirProject): string[] {
   const copied = !tree.has(runtime) && tree.has(ofReleases);
@@ -79,7 +80,7 @@ function hasOriginCheck(tree: Tree): boolean {
   return settings.some((file) => /^[^#\n]{0,200}\bcheck_origin:/m.test(tree.text(file, 64 * 1024) ?? ''));
 }
 
-/** With line breaks as printf writes them. */
+/** Formats the origins, with line breaks escaped for printf. */
 function formatOrigins({ apps }: ElixirProject, isNew: boolean): string | undefined {
   const lines = apps.flatMap(({ name, endpoints }) =>
     endpoints.map(
@@ -96,7 +97,7 @@ const databases = [
   ['myxql', { name: 'db', type: 'mysql' }],
 ] as const;
 
-/** The settings that Phoenix generates read PHX_HOST, and DATABASE_URL, which the service gives, or DATABASE_PATH. */
+/** The settings that Phoenix generates read PHX_HOST, and DATABASE_URL (set by the service) or DATABASE_PATH. */
 export function declareElixirSettings(tree: Tree): Declaration | undefined {
   const packages = readElixir(tree)?.packages;
   if (packages === undefined) return undefined;

@@ -1,4 +1,4 @@
-// Chooses the image of Elixir that a project asks for: by its requirement, or by what its author works with.
+// Chooses the Elixir image for a project: by its requirement, or by the version that its author uses.
 import type { Tree } from '../../tree.ts';
 import { images, type PlanInput } from '../recipe.ts';
 
@@ -6,13 +6,13 @@ export type ElixirImage = (typeof images.elixir)[number];
 
 export interface RequestedElixir {
   readonly file: string;
-  /** As it is written. */
+  /** The version as written. */
   readonly requestedVersion: string;
 }
 
 export interface ElixirChoice {
   readonly image: ElixirImage;
-  /** What is asked for and not there. */
+  /** A requested version that is not available. */
   readonly instead?: RequestedElixir;
 }
 
@@ -23,7 +23,7 @@ const files: readonly (readonly [file: string, pattern: RegExp])[] = [
   ['.elixir_buildpack.config', /^elixir_version=["']?(?:v|branch )?(\d{1,2}\.\d{1,2})/m],
 ];
 
-/** The newest that the requirement allows; the one that a file names where it is there. */
+/** Chooses the newest version that the requirement allows, or the version that a file names if it is available. */
 export function chooseElixir(
   tree: Tree,
   { missingImages = [] }: PlanInput,
@@ -51,7 +51,7 @@ function findNamedVersion(tree: Tree): RequestedElixir | undefined {
 
 interface Requirement {
   readonly source: string;
-  /** By minor version: there is no Elixir but 1. */
+  /** Matches minor versions: only Elixir 1 exists. */
   readonly allows: (minor: number) => boolean;
 }
 
@@ -71,7 +71,7 @@ function parseRequirement(mix: string): Requirement {
 function isAllowed(condition: string, minor: number): boolean {
   const [, operator = '==', major = '1', wanted = '0', patch] =
     /^\s{0,9}(~>|>=|<=|>|<|==|!=)?\s{0,9}(\d{1,2})(?:\.(\d{1,3}))?(?:\.(\d{1,3}))?/.exec(condition) ?? [];
-  // Elixir 2 would come after all that there are.
+  // Elixir 2 would be newer than every available version.
   const asked = major === '1' ? Number(wanted) : Number(major) > 1 ? Infinity : -1;
   const rules: Readonly<Record<string, boolean>> = {
     '~>': patch === undefined ? minor >= asked : minor === asked,

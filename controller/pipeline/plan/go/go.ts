@@ -1,4 +1,4 @@
-// Plans Go apps: the pages that they embed first, then one program in a small image.
+// Plans Go apps: builds the pages that they embed, then one program, in a small image.
 import type { Tree } from '../../tree.ts';
 import {
   renderCopy,
@@ -21,7 +21,7 @@ import { findMain, findServing, type MainPackage, listMissingEmbeds, type Servin
 const ignore = ['.git', '**/node_modules', '**/.DS_Store'];
 const program = '/usr/local/bin/server';
 const cache = '--mount=type=cache,target=/root/.cache --mount=type=cache,target=/go/pkg/mod';
-/** Modules that are C in part. */
+/** Modules that need cgo. */
 const cgo =
   /^\s{0,9}(?:require )?(?:github\.com\/(?:mattn\/go-sqlite3|confluentinc\/confluent-kafka-go|h2non\/bimg|davidbyttow\/govips|otiai10\/gosseract|chai2010\/webp|go-skynet|ggerganov|webview|go-gl)|gocv\.io)\S{0,80} v\S{1,80}(?! \/\/ indirect)/m;
 
@@ -41,7 +41,7 @@ export const go: Language = {
 
 interface Pages {
   readonly frontend: Frontend;
-  /** The folder that the program embeds. */
+  /** The embedded folder. */
   readonly embedded: string;
 }
 
@@ -114,7 +114,7 @@ function explainPlan({ main, pages }: Parts, literal: number | undefined): strin
     .join(' ');
 }
 
-/** A Procfile calls the program by the name that it has elsewhere. */
+/** A Procfile names the program by its path on another platform. */
 function replaceProgramPath(web: string): string {
   return web.replace(/^exec (?:go run \S{1,100}|(?:\.\/)?(?:bin\/)?[\w.-]{1,80})(?= |$)/, `exec ${program}`);
 }
@@ -125,7 +125,7 @@ function renderBuildStage(tree: Tree, input: PlanInput, { goMod, main, pages }: 
   const whole = local || tree.has('go.work') || tree.entry('vendor')?.kind === 'directory';
   return [
     `FROM ${images.golang} AS build`,
-    // A go.mod may ask for a newer Go than the image has.
+    // go.mod may request a newer Go than the image has.
     `ENV CGO_ENABLED=${cgo.test(goMod) ? 1 : 0} GOTOOLCHAIN=auto GOFLAGS=-buildvcs=false`,
     'WORKDIR /app',
     ...renderArguments(input),
@@ -154,7 +154,7 @@ function renderRunStage(port: number, command: string): string[] {
     'COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt',
     `COPY --from=build /out/server ${program}`,
     'WORKDIR /app',
-    // Templates, pages and migrations that it reads from its folder.
+    // Templates, pages and migrations that the program reads at run time.
     renderCopy(['.'], './', '--chown=1000:1000'),
     `ENV PORT=${port} HOST=0.0.0.0 GIN_MODE=release`,
     'USER 1000:1000',

@@ -1,12 +1,12 @@
-// Finds the main package of a Go module, how it serves, and what it embeds.
+// Finds a Go module's main package, how it serves, and which files it embeds.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { findExposedPort } from '../common/frontend.ts';
 
 export interface MainPackage {
-  /** Folder, "." for the top. */
+  /** Folder, "." for the root. */
   readonly folder: string;
-  /** Others that could have been meant. */
+  /** Other possible main packages. */
   readonly others: readonly string[];
 }
 
@@ -15,7 +15,7 @@ const aside =
   /(?:^|\/)(?:vendor|testdata|tests?|e2e|examples?|_examples|hack|scripts?|tools?|docs?|internal\/tools?|bench(?:mark)?s?|node_modules|\.[^/]+)(?:\/|$)/;
 const likeServer = /^(?:server|web|api|app|main|httpd?|service|backend)$/;
 
-/** The packages that have a main function; the one that is called like the module or like a server is taken. */
+/** Chooses among packages with a main function: prefers one named like the module or like a server. */
 export function findMain(tree: Tree, module: string): MainPackage | undefined {
   const folders = [
     ...new Set(
@@ -34,7 +34,7 @@ export function findMain(tree: Tree, module: string): MainPackage | undefined {
   return chosen === undefined ? undefined : { folder: chosen, others: folders.filter((each) => each !== chosen) };
 }
 
-/** Go files of the app itself, the shallowest first. */
+/** Lists the app's own Go files, shallowest first. */
 function listGoFiles(tree: Tree): string[] {
   return tree.entries
     .filter(
@@ -50,7 +50,7 @@ function isMain(text: string): boolean {
   return /^package main\b/m.test(text) && /^func main\(\)/m.test(text) && !/^\/\/go:build ignore\b/m.test(text);
 }
 
-/** The environment has a say: os.Getenv("PORT"), a tag of a configuration, a binding of viper. */
+/** The port depends on the environment: os.Getenv("PORT"), a struct tag, a viper binding. */
 const asks =
   /(?:Getenv|LookupEnv|BindEnv|GetEnv\w{0,10}|getEnv\w{0,10}|env\w{0,10})\(\s{0,9}(?:"port",\s{0,9})?"PORT"|\b(?:env|envconfig):"PORT\b/;
 const literals: readonly RegExp[] = [
@@ -64,7 +64,7 @@ const literals: readonly RegExp[] = [
 ];
 
 export interface Serving {
-  /** Arguments after the program's name, as a shell reads them. */
+  /** Arguments after the program's name, as shell text. */
   readonly arguments: string;
   readonly port: number | undefined;
 }
@@ -97,12 +97,12 @@ function isAppPort(port: number): boolean {
   return port >= 1024 && port <= 65_535 && !elsewhere.has(port);
 }
 
-/** Ports of databases, mail and models. */
+/** Ports of databases, mail servers and models. */
 const elsewhere: ReadonlySet<number> = new Set([
   1025, 1110, 1433, 1521, 2222, 2525, 3306, 4317, 5432, 5672, 6333, 6379, 9092, 9200, 11_211, 11_434, 27_017,
 ]);
 
-/** A program of several commands serves by one of them, where it does nothing by itself. */
+/** Finds the subcommand that serves, if the program does nothing without one. */
 function findSubcommand(files: readonly string[]): string {
   const commands = files.flatMap((text) =>
     [...text.matchAll(/&cobra\.Command\{([^}]{0,600})/g)].map((match) => match[1] ?? ''),
@@ -117,10 +117,10 @@ function findSubcommand(files: readonly string[]): string {
   return serving === undefined || (rootRuns && commands.length < 3) ? '' : ` ${serving}`;
 }
 
-/** Files that stand in for what a build makes. */
+/** Placeholder files that stand for build output. */
 const placeholder = /^(?:\.git(?:keep|ignore)|\.keep|\.placeholder|README\.md|dist\.txt|empty.{0,20})$/i;
 
-/** Folders below the top, such as web/dist, from `//go:embed` lines whose files are not there. */
+/** Lists folders such as web/dist from `//go:embed` lines whose files do not exist. */
 export function listMissingEmbeds(tree: Tree): string[] {
   const found = listGoFiles(tree).flatMap((path) =>
     [...(tree.text(path, 64 * 1024) ?? '').matchAll(/^[ \t]{0,9}\/\/go:embed[ \t]{1,9}([^\n]{1,300})$/gm)]
@@ -131,7 +131,7 @@ export function listMissingEmbeds(tree: Tree): string[] {
   return [...folders.filter((folder) => isMissing(tree, folder)), ...listIgnoredBelow(tree, folders)];
 }
 
-/** Folders within an embedded one that .gitignore keeps out of the repository. */
+/** Lists folders inside an embedded one that .gitignore excludes. */
 function listIgnoredBelow(tree: Tree, folders: readonly string[]): string[] {
   return (tree.text('.gitignore', 64 * 1024) ?? '')
     .split('\n')
@@ -140,7 +140,7 @@ function listIgnoredBelow(tree: Tree, folders: readonly string[]): string[] {
     .filter((line) => tree.entry(line) === undefined && posix.extname(line) === '');
 }
 
-/** The part of a pattern before its first wildcard, as a folder of the tree. */
+/** Returns the part of a pattern before its first wildcard, as a folder of the tree. */
 function toEmbeddedFolder(at: string, pattern: string): string | undefined {
   const fixed =
     pattern
@@ -157,7 +157,7 @@ function isMissing(tree: Tree, folder: string): boolean {
   return inside.every((each) => placeholder.test(posix.basename(each.path))) || (built && hasOnlyStandIn(tree, folder));
 }
 
-/** A page of a few bytes, so that the program compiles without the real one. */
+/** Detects a page of a few bytes that only makes the program compile without the real one. */
 function hasOnlyStandIn(tree: Tree, folder: string): boolean {
   const inside = tree.below(folder).entries.filter((each) => each.kind === 'file' && !placeholder.test(each.path));
   const [only] = inside;

@@ -1,4 +1,4 @@
-// Plans Java apps of Maven and Gradle: the jar that the build makes, on a runtime without the build tools.
+// Plans Java apps that use Maven or Gradle: runs the built jar on an image without build tools.
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
 import {
@@ -98,7 +98,7 @@ function createRecipe(tree: Tree, input: PlanInput, build: Build, image: (typeof
       'RUN useradd --create-home --uid 1001 app && install -d -o 1001 -g 1001 /app',
       'WORKDIR /app',
       'COPY --from=build --chown=1001:1001 /out/ ./',
-      // Spring Boot, Quarkus and Micronaut read these; a part of the memory is left to what is not heap.
+      // Spring Boot, Quarkus and Micronaut read these variables. Part of the memory is left for non-heap use.
       `ENV PORT=${port} SERVER_PORT=${port} SERVER_ADDRESS=0.0.0.0 SERVER_FORWARD_HEADERS_STRATEGY=framework QUARKUS_HTTP_PORT=${port} QUARKUS_HTTP_HOST=0.0.0.0 MICRONAUT_SERVER_PORT=${port} JAVA_TOOL_OPTIONS=-XX:MaxRAMPercentage=60`,
       'USER 1001:1001',
       `EXPOSE ${port}`,
@@ -109,7 +109,7 @@ function createRecipe(tree: Tree, input: PlanInput, build: Build, image: (typeof
   };
 }
 
-/** A Procfile names files of the build; only one that starts a jar of it is of use here. */
+/** A Procfile names build outputs; only a command that starts a jar applies here. */
 function findOwnCommand(tree: Tree): string | undefined {
   const web = findDeclaredStart(tree)?.command;
   return web !== undefined && /\s-jar\s/.test(web)
@@ -128,17 +128,17 @@ function getWrapper({ tool }: Build): string {
   return tool === 'Maven' ? 'mvnw' : 'gradlew';
 }
 
-/** The jar that can be started is the largest of the build, but for sources, documentation and the plain one. */
+/** The runnable jar is the largest one, apart from sources, documentation and plain jars. */
 const collect =
   'mkdir -p /out && if [ -d target/quarkus-app ]; then cp -r target/quarkus-app/. /out/ && mv /out/quarkus-run.jar /out/app.jar; elif [ -d build/quarkus-app ]; then cp -r build/quarkus-app/. /out/ && mv /out/quarkus-run.jar /out/app.jar; else jar="$(find . -path "*/target/*.jar" -o -path "*/build/libs/*.jar" | grep -vE "(-plain|-sources|-javadoc|-tests|original-.*)\\.jar|/(classes|test-classes|dependency|lib|\\.mvn|wrapper)/" | xargs -r ls -S | head -1)" && test -n "$jar" && cp "$jar" /out/app.jar; fi';
 
-/** No line for each download; --no-transfer-progress is not known to the Maven of older wrappers. */
+/** Suppresses the line per download; the Maven of older wrappers does not have --no-transfer-progress. */
 const quiet = '-Dorg.slf4j.simpleLogger.log.org.apache.maven.cli.transfer.Slf4jMavenTransferListener=warn';
 
 function renderBuildStage(tree: Tree, input: PlanInput, build: Build, image: string): string[] {
   const wrapper = tree.has(getWrapper(build));
   const cache = `--mount=type=cache,target=/root/.m2 --mount=type=cache,target=/root/.gradle`;
-  // The image has a variable that a wrapper takes for arguments.
+  // The image sets a variable that a wrapper would treat as arguments.
   const maven = `${wrapper ? 'env -u MAVEN_CONFIG sh ./mvnw' : 'mvn'} --batch-mode ${quiet} -DskipTests package`;
   const gradle = 'sh ./gradlew --no-daemon assemble -x test';
   return [
@@ -168,7 +168,10 @@ const files: readonly (readonly [file: string, pattern: RegExp])[] = [
   ['.sdkmanrc', /^java=(\d{1,2})/m],
 ];
 
-/** The version that the files name, 17 where they name none or an older one: newer Java compiles for older. */
+/**
+ * Reads the requested version. Returns 17 if there is none or it is older, because newer Java compiles for older
+ * versions.
+ */
 function resolveJavaVersion(tree: Tree, build: string): number {
   const named = [
     ...asked.map((pattern) => pattern.exec(build)),

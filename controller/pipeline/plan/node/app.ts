@@ -1,4 +1,4 @@
-// Describes what a Node project can be, and follows its start script.
+// Describes the kinds of Node apps, and resolves their start script.
 import { parseJson, readKeys, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { findPortInCommand, findPortInFile } from '../port-literal.ts';
@@ -22,24 +22,24 @@ interface NodeServer {
   readonly because: string;
   /** It runs without its development packages. */
   readonly prune: boolean;
-  /** Port that it listens on whatever $PORT says. */
+  /** Port that it listens on, regardless of $PORT. */
   readonly port?: number | undefined;
-  /** Variables of the build. */
+  /** Build-time variables. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
 const buildsFirst = /^(?:npm|pnpm|yarn|bun)(?: run)? build && /;
 
 /**
- * A script that only calls node is called without npm, which would swallow its signals; development packages are then
- * not needed.
+ * If a script only calls node, starts node directly: npm would swallow its signals. Development packages are then not
+ * needed.
  */
 export function resolveScriptStart(
   tree: Tree,
   text: string,
   name = 'start',
 ): Pick<NodeServer, 'command' | 'prune' | 'port'> {
-  // The image holds what the build script left; to build at every start would only take time and memory.
+  // The image contains the build's output. Building at every start would only cost time and memory.
   const script = text.replace(buildsFirst, '');
   const file = /^node (?:-\S+ )*(?:\.\/)?([\w./-]+)/.exec(script)?.[1];
   const port = findPortInCommand(script) ?? findPortOfStartedFile(tree, file);
@@ -47,13 +47,13 @@ export function resolveScriptStart(
   return { command: name === 'start' ? 'exec npm start' : `exec npm run ${name}`, prune: false, port };
 }
 
-/** The port that a file started by node listens on by its own code. */
+/** Finds the port that a started file's code listens on. */
 export function findPortOfStartedFile(tree: Tree, file: string | undefined): number | undefined {
   const path = listSourcePaths(file?.replace(/^\.\//, '') ?? '').find((each) => tree.has(each));
   return path === undefined ? undefined : findPortInFile(tree.text(path));
 }
 
-/** Node takes "x" for x.js and x/index.js too, and what a build leaves in dist comes from src as a rule. */
+/** Node resolves "x" to x.js and x/index.js too, and build output in dist usually comes from src. */
 function listSourcePaths(name: string): string[] {
   const built = /^(?:dist|build|out|lib)\/(?:src\/)?([\w./-]{1,100}?)(?:\.[cm]?js)?$/.exec(name)?.[1];
   const sources = built === undefined ? [] : [`src/${built}.ts`, `src/${built}.js`, `${built}.ts`];
@@ -64,7 +64,7 @@ const calls = /^(?:npm|pnpm|yarn|bun|cd)\s/;
 const inFolder = /(?:--cwd|--prefix|-w|--workspace|--filter|-C|^cd)[ =](?:\.\/)?([\w@./-]{1,100})/;
 const installsFirst = /^(?:yarn(?: install)?|npm (?:i|ci|install)|pnpm (?:i|install)|bun (?:i|install)) && /;
 
-/** The command that a start script comes to; undefined when there is no start script. */
+/** Resolves the command that a start script finally runs; undefined if there is no start script. */
 export function resolveFinalStart(tree: Tree, scripts: Readonly<Record<string, string>>): string | undefined {
   const start = scripts['start'];
   if (start === undefined || !calls.test(start)) return start;
@@ -78,19 +78,19 @@ export function resolveFinalStart(tree: Tree, scripts: Readonly<Record<string, s
   return (called ?? start).replace(installsFirst, '');
 }
 
-/** A script that calls itself is not followed; one of the same name in a folder is another. */
+/** A script that calls itself is not followed. One with the same name in another folder is a different script. */
 function isOtherScript(name: string, folder: string | undefined): boolean {
   return folder !== undefined || name !== 'start';
 }
 
 const servers = ['express', 'fastify', 'koa', 'hono', '@nestjs/core', '@hapi/hapi', 'polka'];
 
-/** The library of a server that is among these packages. */
+/** Returns a server library among these packages. */
 export function findServerLibrary(names: ReadonlySet<string>): string | undefined {
   return servers.find((each) => names.has(each));
 }
 
-/** What says that there is a server, in words; undefined when nothing does. */
+/** Describes the evidence of a server that no script starts; undefined if there is none. */
 export function describeUnstartedServer(tree: Tree, { runtime, scripts }: NodeProject): string | undefined {
   const library = findServerLibrary(runtime);
   if (library !== undefined) return `${library} is among its packages`;

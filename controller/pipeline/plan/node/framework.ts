@@ -1,10 +1,10 @@
-// Finds the Node frameworks that render pages on a server, and what SvelteKit and Astro build for.
+// Detects Node frameworks that render pages on a server, and the target platform of SvelteKit and Astro.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
 import { type NodeApp, resolveScriptStart } from './app.ts';
 import type { NodeProject } from './project.ts';
 
-/** What a framework makes of the project; undefined when there is none, or it builds plain files. */
+/** Returns the framework's app; undefined if there is no framework, or it builds static files. */
 export function findFramework(tree: Tree, project: NodeProject): NodeApp | undefined {
   return (
     detectNext(tree, project) ?? detectNuxt(project) ?? detectSvelteKit(tree, project) ?? detectAstro(tree, project)
@@ -12,8 +12,8 @@ export function findFramework(tree: Tree, project: NodeProject): NodeApp | undef
 }
 
 /**
- * An adapter that builds for a platform which is not this one; undefined when there is none, or a start script goes its
- * own way.
+ * Reports an adapter that builds for another platform; undefined if there is none, or a custom start script replaces
+ * it.
  */
 export function detectForeignAdapter(tree: Tree, { dependencies, scripts }: NodeProject): Finding | undefined {
   const adapter = detectAdapter(tree, dependencies);
@@ -30,7 +30,7 @@ export function detectForeignAdapter(tree: Tree, { dependencies, scripts }: Node
   };
 }
 
-/** Has a Next.js project pages of its own? A workspace has next among its packages without any. */
+/** Returns whether a Next.js project has pages. A workspace root may list next among its packages without any. */
 export function hasPages(tree: Tree): boolean {
   return ['app', 'pages', 'src/app', 'src/pages'].some((folder) => tree.entry(folder)?.kind === 'directory');
 }
@@ -40,7 +40,7 @@ function detectAdapter(tree: Tree, dependencies: ReadonlySet<string>): Adapter |
   return dependencies.has('astro') ? detectAstroAdapter(tree) : undefined;
 }
 
-/** A start script that is no more than the development server or a preview of the framework. */
+/** Start scripts that only run the framework's development server or preview. */
 const previews = /^(?:npx )?(?:vite|astro|next|nuxt|svelte-kit)\b/;
 
 function hasOwnServer(script: string | undefined): boolean {
@@ -61,7 +61,7 @@ function detectNext(tree: Tree, { dependencies, runtime, scripts }: NodeProject)
     framework: 'Next.js',
     command: 'exec node_modules/.bin/next start --hostname 0.0.0.0 --port $PORT',
     because,
-    // The server reads its configuration again, which may import packages that stand among those for development.
+    // The server reads its configuration at start, which may import development packages.
     prune: imports.every((name) => !dependencies.has(name) || runtime.has(name)),
   };
 }
@@ -99,7 +99,7 @@ function detectSvelteKit(tree: Tree, { dependencies, scripts }: NodeProject): No
   if (target === 'foreign') return undefined;
   const node = { kind: 'server', framework: 'SvelteKit', command: 'exec node build', prune: true } as const;
   if (target === 'node') return { ...node, because: '@sveltejs/adapter-node is its adapter.' };
-  // adapter-auto asks its surroundings for a platform, and takes adapter-node for this one.
+  // adapter-auto detects the platform from its environment; this setting makes it choose adapter-node.
   return {
     ...node,
     because: '@sveltejs/kit is among its packages; adapter-auto is led to adapter-node.',
@@ -120,8 +120,8 @@ function detectAstro(tree: Tree, { dependencies, scripts }: NodeProject): NodeAp
 }
 
 /**
- * `node`: a server in the folder build or dist; `auto`: SvelteKit asks where it is; `foreign`: nothing that can be run
- * here.
+ * `node`: a server in the folder build or dist; `auto`: SvelteKit detects its platform; `foreign`: another platform,
+ * which cannot run here.
  */
 type Adapter =
   | { readonly target: 'node' | 'files' | 'auto' }
@@ -134,7 +134,7 @@ const configs = {
 const foreign =
   /["'](@sveltejs\/adapter-(?:vercel|netlify|cloudflare)[\w-]{0,20}|@astrojs\/(?:vercel|netlify|cloudflare))(?:\/[\w/-]{1,40})?["']/;
 
-/** What a SvelteKit project is built for. */
+/** Detects the target of a SvelteKit project. */
 function detectSvelteAdapter(tree: Tree, dependencies: ReadonlySet<string>): Adapter {
   const { file, text } = readConfigFile(tree, 'svelte');
   const uses = (name: string): boolean => (file === undefined ? dependencies.has(name) : text.includes(name));
@@ -143,11 +143,11 @@ function detectSvelteAdapter(tree: Tree, dependencies: ReadonlySet<string>): Ada
   return findForeignAdapter(file, text) ?? { target: 'auto' };
 }
 
-/** What an Astro project is built for: files, unless its configuration names an adapter. */
+/** Detects the target of an Astro project: static files, unless its configuration names an adapter. */
 function detectAstroAdapter(tree: Tree): Adapter {
   const { file, text } = readConfigFile(tree, 'astro');
   if (text.includes('@astrojs/node')) return { target: 'node' };
-  // Since Astro 5 a page is drawn by a server only where it says so; with an adapter for a platform some do.
+  // Since Astro 5, pages are static unless they opt out; projects with a platform adapter have some that do.
   return findForeignAdapter(file, text) ?? { target: 'files' };
 }
 
@@ -163,7 +163,7 @@ function readConfigFile(tree: Tree, framework: keyof typeof configs): { file: st
 
 interface NextConfig {
   readonly output: 'standalone' | 'export' | undefined;
-  /** Names of packages, without the path within them. */
+  /** Package names, without paths inside the packages. */
   readonly imports: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-// Chooses the package manager of a Node project and its version, and builds its commands.
+// Chooses a Node project's package manager and its version, and builds its commands.
 import { parseJson, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
@@ -8,7 +8,7 @@ export type Manager = 'npm' | 'pnpm' | 'yarn' | 'berry' | 'bun';
 
 export interface ChosenManager {
   readonly manager: Manager;
-  /** Version to install; npm comes with the image. */
+  /** Version to install; npm is part of the image. */
   readonly version: string;
 }
 
@@ -33,7 +33,7 @@ const versions: Readonly<Record<Manager, string>> = {
   bun: '1.4.5',
 };
 
-/** The lock file that is used. Where scripts call bun, its own comes first. */
+/** Finds the lock file to use. If scripts call bun, bun's lock file takes precedence. */
 export function findLock(tree: Tree, scripts: Readonly<Record<string, string>>): Lock | undefined {
   const locks = lockFiles.filter(({ file }) => tree.has(file));
   const first = locks[0];
@@ -46,7 +46,7 @@ function isBunCalled(script: string): boolean {
   return /(?:^|[\s;&|])bunx?\s/.test(script);
 }
 
-/** The packageManager field speaks first, then the lock file, then the scripts. */
+/** The packageManager field takes precedence, then the lock file, then the scripts. */
 export function chooseManager(
   tree: Tree,
   declared: string | undefined,
@@ -73,13 +73,13 @@ function chooseByField(
   return { manager: name === 'pnpm' || name === 'bun' ? name : 'npm', version };
 }
 
-/** The version that wrote the lock file, as far as it shows. */
+/** Infers the version that wrote the lock file, if possible. */
 function chooseByLock(tree: Tree, manager: Manager): ChosenManager {
   if (manager === 'berry') return { manager, version: resolveBerryVersion(tree) };
   return { manager, version: manager === 'pnpm' ? resolvePnpmVersion(tree) : versions[manager] };
 }
 
-/** A lock of another Yarn than the field names was written by that one. */
+/** If the lock file belongs to another major version of Yarn than the field names, that version wrote it. */
 function chooseYarn(tree: Tree, version: string, lock: Manager | undefined): ChosenManager {
   const manager = version.startsWith('1.') ? 'yarn' : 'berry';
   const isOtherYarn = (lock === 'yarn' || lock === 'berry') && lock !== manager;
@@ -90,7 +90,7 @@ function isBerryLock(tree: Tree): boolean {
   return /^__metadata:/m.test(tree.text('yarn.lock', 4096) ?? '');
 }
 
-/** Each major of Yarn writes another version into its lock, and refuses to read others as they are. */
+/** Each major version of Yarn uses another lock file version, and does not accept older ones unchanged. */
 function resolveBerryVersion(tree: Tree): string {
   const released = /^yarnPath:\s{0,9}["']?\.yarn\/releases\/yarn-(\d+\.\d+\.\d+)\.c?js/m.exec(
     tree.text('.yarnrc.yml', 64 * 1024) ?? '',
@@ -101,18 +101,21 @@ function resolveBerryVersion(tree: Tree): string {
   return format <= 6 ? '3.8.7' : versions.berry;
 }
 
-/** Version of the format, such as 6.1. */
+/** Parses the lock file's format version, such as 6.1. */
 function parsePnpmLockVersion(tree: Tree): number {
   return Number(/^lockfileVersion:\s*'?(\d+(?:\.\d+)?)/m.exec(tree.text('pnpm-lock.yaml', 4096) ?? '')?.[1] ?? '9');
 }
 
-/** The first major of pnpm that wrote this format; older ones read it and fail. */
+/** Returns the first major version of pnpm that wrote this format; older ones read it and fail. */
 function resolveLockWriter(format: number): number {
   if (format >= 9) return 9;
   return format > 6 ? 8 : 0;
 }
 
-/** Older lock files need the pnpm of their time; those of 9 and 10 look alike, and only 10 asks which packages may build. */
+/**
+ * Older lock files need the pnpm of their time. Those of 9 and 10 look alike, and only 10 requires approval of packages
+ * that build.
+ */
 function resolvePnpmVersion(tree: Tree): string {
   const format = Math.floor(parsePnpmLockVersion(tree));
   if (format <= 5) return '7.33.7';
@@ -124,15 +127,15 @@ function resolvePnpmVersion(tree: Tree): string {
   return settings || listed ? versions.pnpm : '9.15.9';
 }
 
-/** The package that brings the manager, with its version; undefined for npm, which is there. */
+/** Returns the package and version that provide the manager; undefined for npm, which is in the image. */
 export function getManagerPackage({ manager, version }: ChosenManager): string | undefined {
   if (manager === 'npm') return undefined;
   return manager === 'berry' ? `@yarnpkg/cli-dist@${version}` : `${manager}@${version}`;
 }
 
-/** Variables that the manager is called with. */
+/** Returns environment variables for the manager. */
 export function getManagerEnvironment(manager: Manager): readonly string[] {
-  // A folder node_modules is all that the other programs of a build know.
+  // The other programs of a build only understand node_modules.
   return manager === 'berry'
     ? [
         'YARN_NODE_LINKER=node-modules',
@@ -143,12 +146,12 @@ export function getManagerEnvironment(manager: Manager): readonly string[] {
     : [];
 }
 
-/** Installs by the lock file, and where that fails without it: the app may well work, and its author gets a warning. */
+/** Installs from the lock file. If that fails, installs without it and warns the author: the app may still work. */
 export function buildInstallCommand(manager: Manager, lock: string | undefined): string {
   const [exact, free] = installs[manager];
   const without = manager === 'npm' ? addLegacyPeersRetry(free) : free;
   if (lock === undefined) return without;
-  // pnpm reads a lock file that lacks some of its own entries only when it is asked to fix it.
+  // pnpm completes a lock file with missing entries only if asked to.
   const corrected = manager === 'pnpm' ? `${without} || pnpm install --fix-lockfile` : without;
   return `${exact} || { ${formatReport('lockfile', lock)}; ${corrected}; }`;
 }
@@ -165,17 +168,17 @@ const installs: Readonly<Record<Manager, readonly [string, string]>> = {
   bun: ['bun install --frozen-lockfile', 'bun install --no-frozen-lockfile'],
 };
 
-/** Runs a script of package.json. */
+/** Builds the command that runs a package.json script. */
 export function runScript(manager: Manager, script: string): string {
   return `${manager === 'berry' ? 'yarn' : manager} run ${script}`;
 }
 
-/** Removes the development packages; undefined where the manager cannot. */
+/** Builds the command that removes development packages; undefined if the manager cannot. */
 export function getPruneCommand(manager: Manager): string | undefined {
   switch (manager) {
     case 'npm':
       return 'npm prune --omit=dev';
-    // Not --ignore-scripts, which the pnpm of older lock files does not know for prune.
+    // Do not use --ignore-scripts: the pnpm of older lock files does not support it for prune.
     case 'pnpm':
       return 'pnpm prune --prod --config.ignore-scripts=true';
     case 'yarn':
@@ -187,7 +190,7 @@ export function getPruneCommand(manager: Manager): string | undefined {
   }
 }
 
-/** Mirrors with the paths of the registry, by host and folder. Builders may not reach them, and one of them is gone. */
+/** Mirrors of the npm registry, by host and folder. Builders may not reach them, and one no longer exists. */
 const mirrors = [
   'registry.npmmirror.com',
   'registry.npm.taobao.org',
@@ -196,21 +199,24 @@ const mirrors = [
   'mirrors.tencent.com/npm',
 ];
 const name = '[A-Za-z0-9._~-]{1,214}';
-/** As JavaScript and sed read it; the path in the registry is the second group. */
+/** A pattern for JavaScript and sed; its second group is the path in the registry. */
 const mirrored = `https?://(${mirrors.join('|').replaceAll('.', '[.]')})/((@${name}/)?${name}/-/)`;
 const inLock = new RegExp(mirrored);
 
-/** Whether a lock file names one. */
+/** Returns whether a lock file refers to a mirror. */
 export function hasMirrorUrl(lock: string): boolean {
   return inLock.test(lock);
 }
 
-/** The command that rewrites a lock file. Its checksums stay, so what is installed is what was locked. */
+/**
+ * Builds the command that rewrites a lock file to the official registry. Its checksums stay, so the installed packages
+ * are the locked ones.
+ */
 export function buildRewriteCommand(file: string): string {
   return `sed -E -i 's#${mirrored}#https://registry.npmjs.org/\\2#g' ${file}`;
 }
 
-/** Lines that run it in the image. */
+/** Renders the lines that run it in the image. */
 export function renderMirrorRemoval(file: string): string[] {
   return renderStep(
     file,

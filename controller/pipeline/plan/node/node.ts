@@ -1,4 +1,4 @@
-// Plans Node apps: install by the lock file, build, then a small image with what serves it.
+// Plans Node apps: install from the lock file, build, then a small image with only what serves the app.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
 import { defaultPort, renderDockerfile, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
@@ -31,7 +31,7 @@ export const node: Language = {
   },
 };
 
-/** Where the author says how it starts, nothing has to be found. */
+/** If the author specifies the start command, no detection is needed. */
 function toCommandedApp({ hasCommand }: PlanInput): NodeApp | undefined {
   return hasCommand
     ? { kind: 'server', command: '', because: 'run.command says how it starts.', prune: false }
@@ -72,7 +72,7 @@ function createRecipe(
   };
 }
 
-/** The version that the top asks for, else the one of the package. */
+/** Prefers the version that the root requests over that of the package. */
 function chooseNodeVersion(
   tree: Tree,
   { missingImages }: PlanInput,
@@ -87,7 +87,7 @@ function collectDependencyNames(project: NodeProject, own: NodeProject): Readonl
   return own === project ? project.dependencies : new Set([...project.dependencies, ...own.dependencies]);
 }
 
-/** A package.json beside finished pages is for tools alone; pages that have to be built are not finished. */
+/** A package.json next to finished pages is only for tools; pages that must be built are not finished. */
 function explainMissingStart(tree: Tree, project: NodeProject): Problem | undefined {
   const { scripts } = project;
   const server = describeUnstartedServer(tree, project);

@@ -1,4 +1,4 @@
-// Finds the keys that an app is given only when it runs, so that something can stand in for them while it is built.
+// Finds the keys that an app receives only at run time, so that the build can use placeholders.
 import type { Tree } from '../../tree.ts';
 
 export const placeholder = 'given-when-it-runs';
@@ -10,7 +10,7 @@ const samples = [
   '.env.local.example',
   '.env.example.local',
 ];
-/** Clients that will not even be made without a key. */
+/** Client libraries that cannot be constructed without a key. */
 const clients: Readonly<Record<string, string>> = {
   openai: 'OPENAI_API_KEY',
   '@anthropic-ai/sdk': 'ANTHROPIC_API_KEY',
@@ -26,14 +26,14 @@ const clients: Readonly<Record<string, string>> = {
   cohere: 'COHERE_API_KEY',
 };
 const key = /^[A-Z][A-Z0-9_]{0,60}_(?:KEY|TOKEN|SECRET)$/;
-/** What a bundler writes into pages, and what tools of the build itself sign in with. */
+/** Variables that bundlers write into pages, and credentials of build tools. */
 const leftAlone =
   /^(?:NEXT_PUBLIC|VITE|PUBLIC|REACT_APP|NUXT_PUBLIC|EXPO_PUBLIC|GATSBY|SENTRY|NPM|NODE|GITHUB|GH|GITLAB|CODECOV|VERCEL|NETLIFY|CHROMATIC|TURBO)_/;
 const maximumKeys = 40;
 
 /**
- * Names of the keys: of the clients among the packages, of the repository's sample of an environment, and of what its
- * code reads.
+ * Lists the key names: those of client libraries, of the repository's sample environment file, and those that its code
+ * reads.
  */
 export function listPlaceholderKeys(
   tree: Tree,

@@ -1,34 +1,34 @@
-// Reads what package.json and its neighbours say about a Node project.
+// Reads a Node project from package.json and related files.
 import { readField, readKeys, parseJson, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { chooseManager, type ChosenManager, findLock, type Manager, hasMirrorUrl } from './manager.ts';
 
 export interface NodeProject extends ChosenManager {
-  /** Lock file, or package.json where there is none. */
+  /** The lock file, or package.json if there is none. */
   readonly file: string;
   readonly locked: boolean;
   readonly scripts: Readonly<Record<string, string>>;
   readonly dependencies: ReadonlySet<string>;
-  /** Those of them that are not for development alone. */
+  /** Those that are not only for development. */
   readonly runtime: ReadonlySet<string>;
-  /** All of them with the version that is asked for. */
+  /** All of them, with the requested versions. */
   readonly ranges: Readonly<Record<string, string>>;
   readonly name: string | undefined;
   readonly main: string | undefined;
-  /** Installing needs more of the tree than the manifest and the lock file. */
+  /** Installation needs more files than the manifest and the lock file. */
   readonly needsTree: boolean;
-  /** A package compiles native code where no ready binary fits. */
+  /** A package compiles native code if no prebuilt binary fits. */
   readonly compiles: boolean;
-  /** A package is fetched by git. */
+  /** A package is fetched with git. */
   readonly fetchesByGit: boolean;
-  /** Its lock file names mirrors of the npm registry. */
+  /** The lock file refers to mirrors of the npm registry. */
   readonly mirrored: boolean;
-  /** Packages of its own stand in folders below. */
+  /** It has its own packages in subfolders. */
   readonly isWorkspace: boolean;
 }
 
 const lockBytes = 16 * 1024 * 1024;
-/** Helpers of packages that fetch a binary, and compile one where none fits this version of Node. */
+/** Helpers that fetch a prebuilt binary, or compile one if none fits this Node version. */
 const compilers = /(?:^|["'\s/@])(?:node-pre-gyp|prebuild-install|node-gyp|nan)["'@:]/m;
 const native = [
   'sqlite3',
@@ -47,7 +47,7 @@ const byGit = /^(?:git[+:]|github:|gitlab:|bitbucket:|[\w-]{1,60}\/[\w.-]{1,100}
 const lockedByGit = /["' ](?:git\+ssh|git\+https|git):\/\//;
 const installScripts = ['preinstall', 'install', 'postinstall', 'prepare'];
 
-/** undefined when there is no package.json that can be read. */
+/** Returns undefined if there is no readable package.json. */
 export function readProject(tree: Tree): NodeProject | undefined {
   const manifest = parseJson(tree.text('package.json'));
   if (typeof manifest !== 'object' || manifest === null) return undefined;
@@ -76,7 +76,7 @@ export function readProject(tree: Tree): NodeProject | undefined {
   };
 }
 
-/** What Bun makes of a new project names its file only as a module. */
+/** A new Bun project names its main file only as `module`. */
 function readMain(manifest: unknown, manager: Manager): string | undefined {
   return readText(manifest, 'main') ?? (manager === 'bun' ? readText(manifest, 'module') : undefined);
 }
@@ -90,7 +90,7 @@ function readTextFields(manifest: unknown, section: string): Record<string, stri
   );
 }
 
-/** pnpm keeps settings in this file as well, in projects of one package. */
+/** pnpm also stores settings in this file for projects with a single package. */
 function hasPackages(tree: Tree): boolean {
   return /^packages:/m.test(tree.text('pnpm-workspace.yaml', 64 * 1024) ?? '');
 }
@@ -103,7 +103,7 @@ function isTreeNeeded(tree: Tree, manifest: unknown, scripts: Readonly<Record<st
   );
   return (
     local ||
-    // Its own install script makes the client from the schema.
+    // The package's own install script generates the client from the schema.
     readKeys(manifest, 'dependencies').includes('@prisma/client') ||
     readField(manifest, 'workspaces') !== undefined ||
     installScripts.some((name) => name in scripts) ||

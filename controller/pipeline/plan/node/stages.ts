@@ -1,4 +1,4 @@
-// Writes the two stages of a Node image: one that installs and builds, and one with what serves the app.
+// Renders the two stages of a Node image: one that installs and builds, and one that serves the app.
 import semver from 'semver';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
@@ -26,12 +26,13 @@ import type { SystemPackages } from './system-packages.ts';
 
 const version = '0.33.5';
 const folder = '/opt/sharp';
-/** Next.js has scaled pictures since 10, and brings sharp since 15. */
+/** Next.js scales images since version 10, and includes sharp since 15. */
 const needed = { from: 10, until: 15 };
 
 /**
- * True for a server of Next.js that has no sharp of its own, where there is one for its Node. Without sharp, Next.js scales
- * pictures in JavaScript: one photo takes a minute and half a gigabyte, and a memory limit ends the app without a message.
+ * Returns true for a Next.js server without sharp, if sharp supports its Node version. Without sharp, Next.js scales
+ * images in JavaScript: one photo takes a minute and half a gigabyte, and the memory limit kills the app without a
+ * message.
  */
 function shouldAddSharp({ ranges, dependencies }: NodeProject, image: string): boolean {
   const range = ranges['next'] ?? '';
@@ -40,7 +41,7 @@ function shouldAddSharp({ ranges, dependencies }: NodeProject, image: string): b
   return major >= needed.from && major < needed.until;
 }
 
-/** The app runs without it too, so that a failure is a warning; the folder is there for the next stage in any case. */
+/** The app runs without sharp too, so a failed install is a warning. The next stage copies the folder in any case. */
 function renderSharpInstall(cache: string): string[] {
   const install = `npm install --prefix ${folder} sharp@${version}`;
   return renderStep(
@@ -57,20 +58,20 @@ function renderSharpCopy(): string[] {
 export interface NodeImage {
   /** Base image of both stages. */
   readonly image: string;
-  /** Tree that is the build context, with what is installed. */
+  /** The build context's tree and packages. */
   readonly project: NodeProject;
-  /** Folder of the app in it. */
+  /** The app's folder in it. */
   readonly folder: string;
   /** The app's own tree and manifest: those of the context, unless it is a package of a workspace. */
   readonly tree: Tree;
   readonly own: NodeProject;
   readonly app: NodeApp;
-  /** Commands that build it, in the folder of the context. */
+  /** Build commands, run in the context's folder. */
   readonly builds: readonly string[];
   readonly system: SystemPackages;
 }
 
-/** Headers of Node that the image holds need not be fetched to compile a package. */
+/** Avoids fetching Node headers that the image already has when a package is compiled. */
 const headers = '[ ! -e /usr/local/include/node/node.h ] || export npm_config_nodedir=/usr/local; ';
 const cache = '--mount=type=cache,target=/root/.cache --mount=type=cache,target=/root/.npm';
 
@@ -110,7 +111,7 @@ function renderBuild(input: PlanInput, image: NodeImage): string[] {
   return steps.length === 0 ? [] : [...renderPlaceholders(input, image), ...steps];
 }
 
-/** Only where the whole of a project is one package: no manager prunes workspaces well. */
+/** Prunes only projects with a single package: no manager prunes workspaces reliably. */
 function renderPrune({ app, folder, project }: NodeImage): string[] {
   const prune = app.kind === 'server' && app.prune && folder === '.' ? getPruneCommand(project.manager) : undefined;
   return prune === undefined
@@ -118,7 +119,7 @@ function renderPrune({ app, folder, project }: NodeImage): string[] {
     : renderStep('package.json', 'removing development packages', `RUN ${cache} ${prune}`);
 }
 
-/** Many apps make their clients of models where a build already runs the code, and stop for want of a key. */
+/** Many apps create their API clients when the build runs the code, and fail without a key. */
 function renderPlaceholders(input: PlanInput, { tree, own }: NodeImage): string[] {
   const given = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
   return listPlaceholderKeys(tree, own.dependencies)
@@ -126,7 +127,7 @@ function renderPlaceholders(input: PlanInput, { tree, own }: NodeImage): string[
     .map((name) => `ARG ${name}=${placeholder}`);
 }
 
-/** Debian packages that the install needs: a compiler, git, libraries. */
+/** Installs Debian packages that the installation needs: a compiler, git, libraries. */
 function renderBuildTools({ project, system }: NodeImage): string[] {
   const compiler = project.compiles ? ['python3', 'make', 'g++'] : [];
   const git = project.fetchesByGit ? ['git', 'ca-certificates'] : [];
@@ -137,7 +138,7 @@ function renderBuildTools({ project, system }: NodeImage): string[] {
     : 'installing what packages need to be built';
   return [
     ...renderStep(project.file, what, renderAptInstall(names)),
-    // Packages on GitHub are public as a rule; nobody has a key for ssh here.
+    // Packages on GitHub are usually public, and the build has no ssh key.
     ...(project.fetchesByGit
       ? [
           'RUN git config --global url."https://github.com/".insteadOf ssh://git@github.com/ && git config --global --add url."https://github.com/".insteadOf git@github.com:',
@@ -193,24 +194,24 @@ function shouldCopySharp({ app, own, image }: NodeImage): boolean {
   return app.kind !== 'files' && app.framework === 'Next.js' && shouldAddSharp(own, image);
 }
 
-/** A start script that calls pnpm, yarn or bun needs it where the app runs. */
+/** A start script that calls pnpm, yarn or bun needs it at run time. */
 function renderRuntimeManager({ project, own, app }: NodeImage): string[] {
   if (app.kind !== 'server') return [];
   const command = app.command === 'exec npm start' ? joinStartScripts(own) : app.command;
   if (!/\b(?:pnpm|yarn|bunx?)\b/.test(command)) return [];
-  // pnpm would install again at the start where it finds packages for development in production.
+  // In production, pnpm would reinstall at start if it finds development packages.
   const asBuilt = project.manager === 'pnpm' ? ['ENV pnpm_config_verify_deps_before_run=false'] : [];
   return [...renderManagerInstall(project), ...asBuilt];
 }
 
-/** The start script, and the scripts that it may call in turn. */
+/** Returns the start script and the scripts that it may call. */
 function joinStartScripts({ scripts }: NodeProject): string {
   const start = scripts['start'] ?? '';
   const called = Object.entries(scripts).filter(([name]) => name.startsWith('start') || start.includes(` ${name}`));
   return [start, ...called.map(([, script]) => script)].join('\n');
 }
 
-/** Next.js leaves a server with only the packages that it needs; its static files have to be laid beside it. */
+/** The standalone server of Next.js includes only the packages it needs; its static files must be copied next to it. */
 function renderStandaloneCopy(tree: Tree): string[] {
   const from = ['--from=build', '--chown=1000:1000'];
   return [
@@ -220,7 +221,7 @@ function renderStandaloneCopy(tree: Tree): string[] {
   ];
 }
 
-/** Builds the project in the folder of the context; none when nothing has to be built. */
+/** Lists the commands that build the project in the context's folder; none if there is nothing to build. */
 export function listBuildCommands({ manager: name, scripts }: NodeProject, framework: string | undefined): string[] {
   const script = buildScript(scripts);
   const found = script === undefined ? listBuildParts(scripts) : [script];
@@ -228,7 +229,7 @@ export function listBuildCommands({ manager: name, scripts }: NodeProject, frame
   return framework === 'Next.js' ? ['node_modules/.bin/next build'] : [];
 }
 
-/** How scripts are called that build the pages of a server, where no script is called build. */
+/** Script names that build a server's pages if there is no `build` script. */
 const pageScripts = ['frontend', 'client', 'web', 'webapp', 'ui', 'pages', 'assets', 'production', 'prod'].flatMap(
   (part) => [`build:${part}`, `build-${part}`],
 );
@@ -237,13 +238,13 @@ function buildScript(scripts: NodeProject['scripts']): string | undefined {
   return ['build', ...pageScripts].find((name) => scripts[name] !== undefined);
 }
 
-/** All of build:server, build:styles and the like, where what is started is a file that they leave. */
+/** Lists build:server, build:styles and similar scripts, if the start file is one of their outputs. */
 function listBuildParts(scripts: NodeProject['scripts']): string[] {
   const startsBuilt = /\b(?:build|dist|out)\/[\w./-]{1,100}/.test(scripts['start'] ?? '');
   return startsBuilt ? Object.keys(scripts).filter((name) => /^build:[\w-]{1,40}$/.test(name)) : [];
 }
 
-/** Builds a package of a workspace in its own folder. */
+/** Builds a workspace package in its own folder. */
 export function buildCommandInFolder(folder: string, build: string): string {
   return `cd ${quoteShellWord(folder)} && ${build}`;
 }

@@ -1,4 +1,4 @@
-// Finds what a Node project is: a site that is built to files, or a server and how it starts.
+// Detects whether a Node project is a static site or a server, and how the server starts.
 import type { Tree } from '../../tree.ts';
 import { readField, readKeys, parseJson, readText } from '../../manifest.ts';
 import { quoteShellWord } from '../recipe.ts';
@@ -31,18 +31,18 @@ const bundlers: readonly {
   { package: 'vite', framework: 'Vite', folder: 'dist', fallback: true },
   { package: 'parcel', framework: 'Parcel', folder: 'dist', fallback: true },
 ];
-/** Start scripts that only show a site to its developer. */
+/** Start scripts that only preview a site for its developer. */
 const previews =
   /^(?:npx |bunx |pnpm exec |yarn )?(?:cross-env )?(?:\w+=\S* )*(?:vite|astro|react-scripts|react-app-rewired|craco|vue-cli-service|docusaurus|vitepress|parcel|serve|http-server|ng|nx|gatsby|eleventy|webpack(?:-dev-server)?|rsbuild|farm|umi|max|snowpack|live-server|browser-sync)\b/;
-/** Start scripts that open a window, call each package of a workspace, or start nothing that serves. */
+/** Start scripts that open a window, run every package of a workspace, or start nothing that serves. */
 const serveNobody =
   /\b(?:electron(?:-\w+)?|tauri|expo|react-native|turbo|lerna)\b|\bnx run-many\b|\bpnpm (?:-r|--recursive)\b|^echo\b/;
 
-/** Programs of a Procfile whose app is none of Node's, whatever its package.json builds. */
+/** Procfile commands of apps in other languages, whatever package.json builds. */
 const otherLanguage =
   /(?:^|[\s/;&|])(?:heroku-php-\w+|php|artisan|bundle|rails|puma|rackup|java|mix|gunicorn|uvicorn|hypercorn|daphne|uwsgi|waitress-serve|python3?|streamlit|dotnet|flask)(?:\s|$)/;
 
-/** What the project is; undefined when nothing says so. */
+/** Detects the app; undefined if nothing identifies one. */
 export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
   const declared = findDeclaredStart(tree);
   if (declared !== undefined && declared.framework === undefined && !otherLanguage.test(declared.command))
@@ -68,7 +68,7 @@ function detectBundledApp(tree: Tree, project: NodeProject): NodeApp | undefined
   };
 }
 
-/** Built to files that nothing of the project serves itself. */
+/** Returns whether the project builds static files that none of its own programs serves. */
 function isSite(tree: Tree, project: NodeProject, bundler: string): boolean {
   const start = resolveFinalStart(tree, project.scripts);
   if (project.scripts['build'] === undefined || (start !== undefined && !previews.test(start))) return false;
@@ -77,20 +77,20 @@ function isSite(tree: Tree, project: NodeProject, bundler: string): boolean {
   return bundler !== 'vite' || hasPage(tree, project.isWorkspace);
 }
 
-/** A script that calls another which only shows a site to its developer, or one that serves nobody by itself. */
+/** Returns whether a script calls another one that only previews a site, or that does not serve anything. */
 function isPreviewOnly(script: string | undefined, start: string | undefined): boolean {
   if (script === undefined || start === undefined) return false;
   return serveNobody.test(script) || /^(?:ng|nx) /.test(script) || (script !== start && previews.test(script));
 }
 
-/** Vite makes libraries as well; what has no page is one. */
+/** Vite also builds libraries, which have no page. */
 function hasPage(tree: Tree, isWorkspace: boolean): boolean {
-  // The pages of a workspace are those of one of its packages.
+  // In a workspace, one of the packages has the pages.
   if (isWorkspace) return tree.has('index.html');
   return tree.entries.some((each) => each.kind === 'file' && /^(?:[^/]{1,60}\/){0,3}index\.html$/.test(each.path));
 }
 
-/** Where angular.json has the pages; since version 17 they are in a folder of their own. */
+/** Returns the folder of the pages from angular.json; since version 17 they are in a subfolder. */
 function findAngularFolder(tree: Tree): string {
   const projects = readField(parseJson(tree.text('angular.json')), 'projects');
   const [name = 'app'] = readKeys({ projects }, 'projects');
@@ -111,10 +111,10 @@ function findOutputFolder(tree: Tree): string | undefined {
   return folder?.includes('..') === true ? undefined : folder?.replace(/\/+$/, '');
 }
 
-/** Start scripts that compile first, as a developer wants it. */
+/** Start scripts that compile first, for development. */
 const compilesFirst = /^(?:nest start|nodemon|ts-node-dev|tsx watch)\b/;
 
-/** Name of the start script, or of the one for production where it compiles first. */
+/** Returns the name of the start script, or of the production one if the former compiles first. */
 function chooseServingScript(scripts: NodeProject['scripts']): 'start' | 'start:prod' {
   const isSlow = compilesFirst.test(scripts['start'] ?? '');
   return isSlow && scripts['start:prod'] !== undefined ? 'start:prod' : 'start';

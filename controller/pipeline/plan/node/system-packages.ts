@@ -1,11 +1,11 @@
-// The Debian packages that Node packages need and do not bring.
+// Lists the Debian packages that npm packages need but do not include.
 
 interface Needs {
-  /** While packages are installed and the app is built. */
+  /** Needed during install and build. */
   readonly build?: readonly string[];
-  /** While it runs. */
+  /** Needed at run time. */
   readonly run?: readonly string[];
-  /** Variables of both. */
+  /** Variables for both. */
   readonly environment?: readonly string[];
 }
 
@@ -24,7 +24,7 @@ const cairo: Needs = {
   run: ['libcairo2', 'libpango-1.0-0', 'libpangocairo-1.0-0', 'libjpeg62-turbo', 'libgif7', 'librsvg2-2'],
 };
 
-/** By package of npm. sharp, sqlite and bcrypt bring binaries, or are compiled. */
+/** By npm package. sharp, sqlite and bcrypt are not listed: they include binaries, or are compiled. */
 const table: Readonly<Record<string, Needs>> = {
   puppeteer: chromium,
   'puppeteer-core': chromium,
@@ -51,11 +51,11 @@ export interface SystemPackages {
   readonly build: readonly string[];
   readonly run: readonly string[];
   readonly environment: readonly string[];
-  /** The packages of npm that led to it. */
+  /** The npm packages that need it. */
   readonly because: readonly string[];
 }
 
-/** What the packages of a project need. */
+/** Selects the Debian packages for a project's npm packages. */
 export function selectSystemPackages(names: ReadonlySet<string>): SystemPackages {
   const because = Object.keys(table).filter((name) => names.has(name));
   const all = (part: keyof Needs): string[] => [...new Set(because.flatMap((name) => table[name]?.[part] ?? []))];

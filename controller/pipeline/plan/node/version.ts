@@ -1,4 +1,4 @@
-// Chooses among the Node images by what a project asks for.
+// Chooses the Node image that a project requests.
 import semver from 'semver';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
@@ -7,24 +7,24 @@ import { defaultNode, images } from '../recipe.ts';
 
 export interface NodeChoice {
   readonly image: string;
-  /** Which file asked for what, as a sentence; absent when nothing did. */
+  /** A sentence that names the file and the requested version; absent if there is no request. */
   readonly because?: string;
   readonly findings: readonly Finding[];
 }
 
 interface VersionRequest {
   readonly file: string;
-  /** As it is written. */
+  /** The request as written. */
   readonly words: string;
   readonly fits: (major: number) => boolean;
-  /** The single major that is meant; absent for a range. */
+  /** The requested major version; absent for a range. */
   readonly major?: number;
 }
 
 const newest = images.node.at(-1)?.major ?? 24;
 const names: Readonly<Record<string, number>> = { gallium: 16, hydrogen: 18, iron: 20, jod: 22, krypton: 24 };
 
-/** The image of the version that is asked for, or the nearest with a warning. */
+/** Returns the image of the requested version, or the nearest one with a warning. */
 export function chooseNode(
   tree: Tree,
   dependencies: Readonly<Record<string, string>>,
@@ -65,7 +65,7 @@ function createUnavailableFinding({ file, words }: VersionRequest, used: number,
   };
 }
 
-/** A single version: .nvmrc, .node-version, .tool-versions. */
+/** Reads a single version from .nvmrc, .node-version or .tool-versions. */
 function readVersionFile(tree: Tree): VersionRequest | undefined {
   for (const file of ['.nvmrc', '.node-version']) {
     const request = parseSingleVersion(file, tree.text(file, 1000) ?? '');
@@ -86,7 +86,7 @@ function parseSingleVersion(file: string, version: string): VersionRequest | und
     : { file, words, major, fits: (each) => each === major };
 }
 
-/** `volta.node`, then the range of `engines.node`. */
+/** Reads `volta.node`, then the range in `engines.node`. */
 function readManifestVersion(tree: Tree): VersionRequest | undefined {
   const manifest = parseJson(tree.text('package.json'));
   const pinned = parseSingleVersion('package.json', readText(manifest, 'volta', 'node') ?? '');
@@ -98,7 +98,10 @@ function readManifestVersion(tree: Tree): VersionRequest | undefined {
 
 const legacyOption = '--openssl-legacy-provider';
 
-/** Scripts that bring back an algorithm for an old bundler: before Node 17 there is no such option, and no need. */
+/**
+ * Detects scripts that re-enable an old hash algorithm for an old bundler. The option does not exist before Node 17,
+ * and is not needed there.
+ */
 function inferVersionFromScripts(tree: Tree): VersionRequest | undefined {
   const manifest = parseJson(tree.text('package.json'));
   const asks = readKeys(manifest, 'scripts').some((name) =>
@@ -109,7 +112,7 @@ function inferVersionFromScripts(tree: Tree): VersionRequest | undefined {
     : undefined;
 }
 
-/** Bundlers of before Node 17 hash by an algorithm that later ones refuse. */
+/** Bundlers from before Node 17 use a hash algorithm that later versions reject. */
 const aged: Readonly<Record<string, number>> = {
   'react-scripts': 5,
   webpack: 5,

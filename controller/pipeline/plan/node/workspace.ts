@@ -1,4 +1,4 @@
-// Finds the app among the packages of a workspace (npm, pnpm, Yarn, Bun; with Turborepo or without).
+// Finds the app among a workspace's packages (npm, pnpm, Yarn or Bun, with or without Turborepo).
 import { posix } from 'node:path';
 import { parse } from 'yaml';
 import type { Finding } from '../../../../crds/hosted-app.ts';
@@ -20,22 +20,22 @@ interface Package {
 export interface WorkspaceApp extends Package {
   readonly app: NodeApp;
   readonly builds: readonly string[];
-  /** Which package was chosen, and why. */
+  /** Names the chosen package and the reason. */
   readonly because: string;
 }
 
 type AppPackage = Package & { readonly app: NodeApp };
 
-/** Programs of packages lie beside the package, or at the top. */
+/** Programs of packages are next to the package or at the root. */
 const findsPrograms = 'export PATH=$PWD/node_modules/.bin:/app/node_modules/.bin:$PATH';
 const maximumPackages = 100;
-/** Packages that show, test or document the others. */
+/** Packages that demonstrate, test or document the others. */
 const aside =
   /(?:^|\/)(?:docs?|documentation|website|www-docs|storybook|e2e\w{0,10}|tests?|examples?|samples?|templates?|playgrounds?|demos?|mobile|native|expo|desktop|electron|extensions?|chrome\w{0,12}|vscode\w{0,12}|cli|landing|marketing|blog)(?:[-/]|$)/i;
-/** A start script that watches, tests or shows, and serves nobody. */
+/** Start scripts that watch, test or preview, and do not serve users. */
 const watches = /(?:--watch|\s-w\b|\b(?:nodemon|tsup|microbundle|storybook|jest|vitest|expo|electron|tsc)\b)/;
 
-/** The one app of a workspace; undefined when its packages have none. */
+/** Finds the only app of a workspace; undefined if its packages contain none. */
 export function findWorkspaceApp(tree: Tree, top: NodeProject): WorkspaceApp | Problem | undefined {
   if (!top.isWorkspace) return undefined;
   const packages = listPackages(tree);
@@ -50,7 +50,7 @@ export function findWorkspaceApp(tree: Tree, top: NodeProject): WorkspaceApp | P
   return apps.length === 0 ? undefined : { problem: createSeveralAppsFinding(apps) };
 }
 
-/** A server beside pages is the app only where the pages are packages of its own. */
+/** A server next to pages is the app only if the pages are separate packages. */
 function selectServerWithPages(server: AppPackage, apps: readonly AppPackage[]): AppPackage | undefined {
   const others = apps.filter((each) => each !== server);
   return others.every(({ project: { name } }) => name !== undefined && server.project.dependencies.has(name))
@@ -58,15 +58,15 @@ function selectServerWithPages(server: AppPackage, apps: readonly AppPackage[]):
     : undefined;
 }
 
-/** What a package is, when it says so itself: a main file alone makes a library. */
+/** Detects what a package is from its own files: a main file alone makes it a library. */
 function detectApp({ tree, project }: Package): NodeApp | undefined {
-  // A bundler is often installed at the top alone.
+  // Bundlers are often installed only at the root.
   const usesVite = ['ts', 'js', 'mts', 'mjs'].some((each) => tree.has(`vite.config.${each}`));
   const dependencies = usesVite ? new Set([...project.dependencies, 'vite']) : project.dependencies;
   const app = findApp(tree, { ...project, dependencies });
   if (app === undefined) return undefined;
   if (app.kind === 'files') return app.framework === 'Vite' && !tree.has('index.html') ? undefined : app;
-  // Where the server of output standalone comes to lie depends on the root that Next.js takes; next start serves the same.
+  // The location of a standalone server depends on the root that Next.js infers; next start serves the same pages.
   if (app.kind === 'standalone' || app.command.includes('.bin/next ')) return createNextApp('Next.js', app.because);
   return isServer(app, project.scripts['start']) ? app : undefined;
 }
@@ -105,14 +105,14 @@ function addBuilds(chosen: AppPackage, packages: readonly Package[], top: NodePr
   };
 }
 
-/** `npm run` finds programs by itself; what is called without it does not. */
+/** `npm run` finds programs by itself; commands called without it do not. */
 function addProgramPath(build: string): string {
   return build.startsWith('node_modules/.bin/')
     ? `${findsPrograms} && ${build.slice('node_modules/.bin/'.length)}`
     : build;
 }
 
-/** Packages of the workspace that a package needs, each after those that it needs itself. */
+/** Lists the workspace packages that a package depends on, each after its own dependencies. */
 function listDependencies(chosen: Package, packages: readonly Package[]): Package[] {
   const byName = new Map(packages.map((each) => [each.project.name, each]));
   const ordered: Package[] = [];
@@ -176,7 +176,7 @@ function parseYaml(text: string | undefined): unknown {
   }
 }
 
-/** A pattern of folders: * within a name, ** across folders. */
+/** Converts a folder pattern: * matches within a name, ** across folders. */
 function toFolderPattern(pattern: string): RegExp {
   const parts = posix
     .normalize(pattern)

@@ -1,4 +1,4 @@
-// Plans PHP apps: Composer's packages and the pages' scripts, served by PHP's own server from the public folder.
+// Plans PHP apps: Composer packages and the pages' scripts, served by PHP's built-in server from the public folder.
 import { readKeys, parseJson } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
@@ -20,7 +20,7 @@ import {
 
 const ignore = ['.git', '**/node_modules', 'vendor', '.env', '**/.DS_Store'];
 const roots = ['public', 'web', 'htdocs', 'www', 'html', 'p', 'src/public'];
-/** Extensions that the image lacks by itself, by what asks for them. */
+/** Requirements for extensions that the image may lack. */
 const extensions = /^ext-(?:gd|intl|zip|bcmath|mysqli|pdo_mysql|pdo_pgsql|pgsql|sodium|exif)$/;
 
 export const php: Language = {
@@ -34,7 +34,7 @@ export const php: Language = {
   },
 };
 
-/** The folder with index.php: the public one, where there is one. */
+/** Finds the folder with index.php; prefers the public folder. */
 function findDocumentRoot(tree: Tree): string | undefined {
   return roots.find((each) => tree.has(`${each}/index.php`)) ?? (tree.has('index.php') ? '.' : undefined);
 }
@@ -72,7 +72,7 @@ function createRecipe(tree: Tree, input: PlanInput, root: string, file: string):
   };
 }
 
-/** Vite fills public/build of a project of Composer. */
+/** In a Composer project, Vite writes to public/build. */
 function findPages(tree: Tree): Frontend | undefined {
   return tree.has('composer.json') && tree.has('package.json') ? findFrontend(tree, 'public/build') : undefined;
 }
@@ -91,7 +91,7 @@ function renderImage(tree: Tree, input: PlanInput, built: boolean): string[] {
   ];
 }
 
-/** Laravel wants a key and a database file of its own, which a first start makes. */
+/** Laravel needs a key and its own database file, which the first start creates. */
 function formatCommand(root: string, laravel: boolean): string {
   if (!laravel) return `exec php -S 0.0.0.0:$PORT -t ${quoteShellWord(root)}`;
   return '[ -f .env ] || cp .env.example .env 2>/dev/null || touch .env; grep -q "^APP_KEY=base64" .env || [ -n "$APP_KEY" ] || php artisan key:generate --force; [ -n "$DB_CONNECTION" ] || { mkdir -p database; touch database/database.sqlite; }; php artisan migrate --force || true; exec php artisan serve --host=0.0.0.0 --port=$PORT';
@@ -109,7 +109,7 @@ function install(tree: Tree): string[] {
   );
 }
 
-/** Composer itself, and extensions, where the image has none of its own: Docker Hub's has not. */
+/** Installs Composer and extensions if the image does not include them; Docker Hub's does not. */
 function listMissingExtensions(tree: Tree): string[] {
   const manifest = parseJson(tree.text('composer.json'));
   const wanted = readKeys(manifest, 'require')

@@ -1,4 +1,4 @@
-// Defines what a file for another platform declares about the app, in one form for all of them, and reads their YAML.
+// Defines the common form of what files for other platforms declare about the app, and parses their YAML.
 import { parse } from 'yaml';
 import type { z } from 'zod';
 import type { services } from '../../../../crds/backing-services.ts';
@@ -14,9 +14,9 @@ export interface DeclaredVolume {
   readonly path: string;
 }
 
-/** Where the Dockerfile is, and how it is built. */
+/** Location of the Dockerfile, and how to build it. */
 export interface DeclaredBuild {
-  /** Folder of the build context, "." for the top. */
+  /** Folder of the build context, "." for the root. */
   readonly path: string;
   /** Relative to that folder. */
   readonly dockerfile: string;
@@ -25,37 +25,37 @@ export interface DeclaredBuild {
 }
 
 export interface Declaration {
-  /** The file that says so. */
+  /** The declaring file. */
   readonly file: string;
   /** Shell command that starts the app. */
   readonly start?: string;
-  /** Shell command that runs before the app starts, each time that it does. */
+  /** Shell command that runs before every start of the app. */
   readonly release?: string;
-  /** Command and arguments for an image of a Dockerfile, without a shell. */
+  /** Command and arguments for a Dockerfile's image, without a shell. */
   readonly command?: readonly string[];
   /** Port that the app listens on. */
   readonly port?: number;
-  /** Path that answers when the app is ready. */
+  /** Path that responds when the app is ready. */
   readonly healthPath?: string;
   readonly env?: readonly DeclaredVariable[];
   readonly volumes?: readonly DeclaredVolume[];
   readonly build?: DeclaredBuild;
   readonly services?: z.input<typeof services>;
-  /** Folder of built files that are served, and whether every path answers with its index.html. */
+  /** Folder of built files to serve, and whether every path falls back to its index.html. */
   readonly site?: { readonly folder: string; readonly fallback: boolean };
-  /** Framework of a Hugging Face Space, with the version that it is installed in. */
+  /** Framework of a Hugging Face Space, and the version to install. */
   readonly space?: { readonly sdk: 'gradio' | 'streamlit'; readonly file: string; readonly version?: string };
   readonly findings?: readonly Finding[];
 }
 
-/** A warning about such a file. */
+/** Creates a warning about such a file. */
 export function createWarning(rule: string, file: string, message: string, fix: string): Finding {
   return { rule, severity: 'warning', file, message, fix };
 }
 
 const maximumBytes = 256 * 1024;
 
-/** Parsed YAML; undefined when absent, too large, malformed, or made of more aliases than a person writes. */
+/** Parses YAML; undefined if absent, too large, malformed, or with more aliases than a person would write. */
 export function parseYaml(text: string | undefined): unknown {
   if (text === undefined || text.length > maximumBytes) return undefined;
   try {

@@ -1,4 +1,4 @@
-// Reads fly.toml: process, port, variables, disks, the Dockerfile, and what runs at a release.
+// Reads fly.toml: process, port, variables, disks, Dockerfile and release command.
 import { omitUndefined } from '../../../../lib/values.ts';
 import { readField, readKeys, parseToml, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';

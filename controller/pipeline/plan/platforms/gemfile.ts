@@ -1,4 +1,4 @@
-// Says which databases a Ruby app needs beside it, and which folder has to last: by its gems and config/database.yml.
+// Declares the databases that a Ruby app needs and the folder that must persist, from its gems and config/database.yml.
 import { askedSecret } from '../../../../crds/values.ts';
 import type { Tree } from '../../tree.ts';
 import { type Bundle, readBundle } from '../ruby/bundle.ts';
@@ -9,7 +9,7 @@ import type { Declaration, DeclaredVariable, DeclaredVolume } from './declaratio
 
 type Service = NonNullable<Declaration['services']>[number];
 
-/** The names that add-ons of Heroku get as well. */
+/** The names that Heroku add-ons get too. */
 const servers: Readonly<Record<'postgresql' | 'mysql2' | 'trilogy', Service>> = {
   postgresql: { name: 'db', type: 'postgres' },
   mysql2: { name: 'mysql', type: 'mysql' },
@@ -17,7 +17,7 @@ const servers: Readonly<Record<'postgresql' | 'mysql2' | 'trilogy', Service>> = 
 };
 const redis: Service = { name: 'redis', type: 'redis' };
 const mongo: Service = { name: 'mongo', type: 'mongo' };
-/** What a service sets by itself. */
+/** Variables that a service sets by itself. */
 const usual = /^(?:DATABASE_URL|(?:POSTGRES|MYSQL)_\w{1,30}|PG[A-Z]{4,10})$/;
 
 export function readGemfile(tree: Tree): Declaration | undefined {
@@ -55,7 +55,7 @@ function listVariables(database: Database, service: string): DeclaredVariable[] 
     `${database.adapter}://${of('user')}:${of('password')}@${of('host')}:${of('port')}/${name}`;
   const url = address(of('database'));
   return [
-    // Its own address has a scheme that Rails takes for another gem.
+    // Rails maps the service's own URL scheme to a different gem.
     ...(database.adapter === 'postgresql' ? [] : [{ name: 'DATABASE_URL', value: url }]),
     ...database.variables
       .filter(({ name }) => !usual.test(name))
@@ -64,7 +64,7 @@ function listVariables(database: Database, service: string): DeclaredVariable[] 
   ];
 }
 
-/** A Dockerfile of the author's may work in another folder than a plan does. */
+/** An author's Dockerfile may use a different working folder than a plan. */
 function listVolumes(tree: Tree, database: Database | undefined): DeclaredVolume[] {
   if (database?.adapter !== 'sqlite3' && !hasLocalUploads(tree)) return [];
   const folder = [

@@ -94,13 +94,13 @@ const addons: readonly (readonly [RegExp, { name: string; type: 'postgres' | 're
   [/^(?:mongolab|ormongo)\b/, { name: 'mongo', type: 'mongo' }],
 ];
 
-/** What else it generates is for people to read, such as a code by which they sign up. */
+/** Other generated values are for people to read, such as a sign-up code. */
 const secretName = /SECRET|KEY|TOKEN|SALT|PEPPER/;
 
 export function readAppJson(tree: Tree): Declaration | undefined {
   const file = 'app.json';
   const parsed = parseJson(tree.text(file));
-  // Expo has a file of this name too, with the field expo alone.
+  // Expo uses a file with this name too, with a single `expo` field.
   if (parsed === undefined || readField(parsed, 'expo') !== undefined) return undefined;
   const env = readKeys(parsed, 'env').flatMap((name): DeclaredVariable[] => {
     if (readText(parsed, 'env', name, 'generator') === 'secret' && secretName.test(name))
@@ -127,7 +127,7 @@ const warnAboutFunctions = (file: string, folder: string): Finding[] => [
   ),
 ];
 
-/** vercel.json. */
+/** Reads vercel.json. */
 export function readVercel(tree: Tree): Declaration | undefined {
   const file = 'vercel.json';
   const parsed = parseJson(tree.text(file));
@@ -143,13 +143,13 @@ export function readVercel(tree: Tree): Declaration | undefined {
   );
   return {
     file,
-    // What functions answer cannot be served as files.
+    // The output of functions cannot be served as files.
     ...(folder === undefined || hasFunctions ? {} : { site: { folder, fallback: rewrites } }),
     ...(hasFunctions && !tree.has('package.json') ? { findings: warnAboutFunctions(file, 'api') } : {}),
   };
 }
 
-/** netlify.toml. */
+/** Reads netlify.toml. */
 export function readNetlify(tree: Tree): Declaration | undefined {
   const file = 'netlify.toml';
   const parsed = parseToml(tree.text(file));
@@ -171,7 +171,7 @@ export function readNetlify(tree: Tree): Declaration | undefined {
   };
 }
 
-/** A folder inside the repository. */
+/** Returns a folder inside the repository. */
 function toSiteFolder(path: string | undefined): string | undefined {
   const folder = path?.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
   return folder === undefined || folder.includes('..') || folder.length > 150

@@ -1,15 +1,18 @@
-// Secrets that only the app itself has to know, such as the key that signs its sessions: known by the names of their
-// variables, in samples of an environment and in settings of frameworks. The platform makes up such a one.
+// Finds secrets that only the app itself must know, such as the key that signs its sessions, by the names of variables
+// in sample environment files and framework settings. The platform generates them.
 import { askedSecret } from '../../../../crds/values.ts';
 import type { Tree } from '../../tree.ts';
 import { listSettingsFiles } from '../python/settings.ts';
 import { parseEnv } from './compose/interpolate.ts';
 import type { Declaration } from './declaration.ts';
 
-/** Of one word, or of words that stand for the app: STRIPE_SECRET_KEY and GITHUB_CLIENT_SECRET are somebody else's. */
+/**
+ * A single word, or words that refer to the app itself: STRIPE_SECRET_KEY and GITHUB_CLIENT_SECRET belong to other
+ * services.
+ */
 const own =
   /^(?:(?:APP|APPLICATION|AUTH|BETTER_AUTH|NEXTAUTH|NEXT_AUTH|SESSION|COOKIE|JWT|JWT_ACCESS|JWT_REFRESH|ACCESS_TOKEN|REFRESH_TOKEN|TOKEN|DJANGO|FLASK|SERVER|SITE|CSRF|SIGNING|HASH|HMAC|WEBUI)_)?SECRET(?:_KEY)?$/;
-/** Words that are nobody else's, whatever stands before them. */
+/** Names that always belong to the app, whatever their prefix. */
 const always = /(?:^|_)(?:SECRET_KEY_BASE|SESSION_SECRET|COOKIE_SECRET|JWT_SECRET|JWT_SECRET_KEY)$/;
 
 const samples = [
@@ -24,7 +27,7 @@ const samples = [
   '.env.example.local',
 ];
 
-/** Whether a secret of this name is the app's own. */
+/** Returns whether a variable with this name is one of the app's own secrets. */
 export function isOwnSecret(variable: string): boolean {
   return own.test(variable) || always.test(variable);
 }
@@ -57,7 +60,7 @@ function findDjangoSecrets(tree: Tree): OwnSecret[] {
   });
 }
 
-/** Frameworks that do not start in production without one. */
+/** Frameworks that do not start in production without a secret. */
 const frameworks = [
   { file: 'Gemfile', pattern: /^\s*gem ["']rails["']/m, name: 'SECRET_KEY_BASE' },
   { file: 'mix.exs', pattern: /\{\s*:phoenix\s*,/, name: 'SECRET_KEY_BASE' },

@@ -1,4 +1,4 @@
-// Reads render.yaml: the first web service, its databases, and variables that name them.
+// Reads render.yaml: the first web service, its databases, and the variables that refer to them.
 import { z } from 'zod';
 import { askedSecret } from '../../../../crds/values.ts';
 import { omitUndefined } from '../../../../lib/values.ts';
@@ -30,7 +30,7 @@ const blueprint = z.looseObject({
   databases: z.array(z.unknown()).max(20).optional().catch(undefined),
 });
 
-/** Properties of a database, as a placeholder names them. */
+/** Database properties, as placeholders name them. */
 const properties: Readonly<Record<string, string>> = {
   connectionString: 'url',
   connectionPoolString: 'url',

@@ -1,4 +1,4 @@
-// Merges the settings that files for other platforms declare beneath those of moorage.yaml and of the HostedApp.
+// Merges the settings from files for other platforms, at a lower priority than moorage.yaml and the HostedApp.
 import { posix } from 'node:path';
 import { type AppManifest, authorLimits, type ReportedSettings } from '../../../../crds/app-manifest.ts';
 import { resolveSpec } from '../../../../crds/effective-settings.ts';
@@ -20,12 +20,12 @@ import { readRender } from './render.ts';
 import { limitSettings, mergeSettings } from './settle.ts';
 
 interface PlatformSettings {
-  /** Those of moorage.yaml with what the other files add; undefined when nobody says anything. */
+  /** Settings of moorage.yaml plus what the other files add; undefined if there are none. */
   readonly settings: ReportedSettings | undefined;
   readonly findings: readonly Finding[];
 }
 
-/** The tree is that of the repository; `own` is what moorage.yaml says. */
+/** Merges the settings of a repository's tree; `own` is the content of moorage.yaml. */
 export function mergePlatforms(tree: Tree, own: AppManifest | undefined, baseInput: PipelineInput): PlatformSettings {
   const chosen = findChoice(own, baseInput);
   const declarations = readDeclarations(tree, { path: chosen?.path, repository: toRepositoryName(baseInput.repo) });
@@ -56,7 +56,7 @@ function findNotLasting(settings: ReportedSettings | undefined): Finding[] {
   return checkDatabaseFiles(env, volumes);
 }
 
-/** What the files give of the build, and the Dockerfile that is built in the end. */
+/** Resolves the declared build settings, and the Dockerfile that is finally built. */
 function resolveBuild(
   tree: Tree,
   chosen: { readonly path: string; readonly dockerfile: string } | undefined,
@@ -69,12 +69,12 @@ function resolveBuild(
   return { build, dockerfile: found?.certain === true ? found.path : named };
 }
 
-/** A devcontainer says on which port its developer looks at the app, which matters where no Dockerfile does. */
+/** A devcontainer shows the port on which its developer opens the app. Used only if no Dockerfile exposes one. */
 function findHintedPort(tree: Tree, dockerfile: string): ReturnType<typeof readForwardedPort> {
   return tree.has(dockerfile) ? undefined : readForwardedPort(tree);
 }
 
-/** The files that gave something, as the status names them. */
+/** Lists the files that contributed settings, as the status shows them. */
 function listSources(declarations: readonly Declaration[], more: readonly string[]): string {
   const files = declarations
     .filter(({ env = [], volumes = [], services = [], ...rest }) => {
@@ -88,7 +88,7 @@ function listSources(declarations: readonly Declaration[], more: readonly string
   return [...files, ...more].join(', ').slice(0, 200);
 }
 
-/** What is built, if moorage.yaml or the HostedApp says so. */
+/** Returns the folder and Dockerfile if moorage.yaml or the HostedApp specifies them. */
 function findChoice(
   own: AppManifest | undefined,
   baseInput: PipelineInput,
@@ -109,7 +109,7 @@ function toRepositoryName(repo: string): string {
   return posix.basename(repo).replace(/\.git$/, '');
 }
 
-/** In the order in which they are believed. */
+/** In order of priority. */
 function readDeclarations(tree: Tree, options: { path: string | undefined; repository: string }): Declaration[] {
   return [
     declareCompose(tree, options),
@@ -125,7 +125,7 @@ function readDeclarations(tree: Tree, options: { path: string | undefined; repos
       readOwnSecrets,
       readGemfile,
     ].map((read) => read(tree)),
-    // What its packages say counts where no file says more.
+    // Packages are the weakest evidence: they count only if no file declares more.
     ...[declareDotnetDatabase, declareElixirSettings].map((read) => read(tree.below(options.path ?? '.'))),
   ].filter((each) => each !== undefined);
 }
@@ -158,7 +158,7 @@ function combine(declarations: readonly Declaration[]): Combined {
   };
 }
 
-/** Of all files; the first that names a variable says its value. */
+/** Combines the variables of all files; the first file that sets a variable wins. */
 function combineVariables(declarations: readonly Declaration[], services: ReadonlySet<string>): DeclaredVariable[] {
   const env = new Map<string, DeclaredVariable>();
   for (const each of declarations.flatMap((declaration) => declaration.env ?? []))
@@ -167,12 +167,12 @@ function combineVariables(declarations: readonly Declaration[], services: Readon
   return [...env.values()];
 }
 
-/** Whether every service that a value names is there. */
+/** Returns whether every service that a value refers to exists. */
 function hasOnlyKnownServices(value: string, names: ReadonlySet<string>): boolean {
   return [...value.matchAll(/\$\{\{services\.([-a-z0-9]{1,30})\./g)].every(([, name = '']) => names.has(name));
 }
 
-/** As many disks as an author may have: those that a platform file asks for, then those of the image. */
+/** Keeps as many disks as an author may have: first those in a platform file, then those of the image. */
 function limitDisks(
   declared: readonly DeclaredVolume[],
   ofImage: readonly DeclaredVolume[],
@@ -202,7 +202,7 @@ function limitDisks(
 const databaseUrl = /^(?:sqlite(?:\+[a-z]{1,20})?:\/\/\/|file:)(\/?[^?\s]{1,300})/i;
 const databaseFile = /(?:^|\/)[^/\s]{1,100}\.(?:db|sqlite3?|sqlite-journal)$/i;
 
-/** One for each variable that names a file of SQLite outside of every volume. */
+/** Warns about each variable that names an SQLite file outside all volumes. */
 function checkDatabaseFiles(
   env: readonly DeclaredVariable[],
   volumes: readonly { readonly path: string }[],
@@ -227,18 +227,21 @@ function readDatabasePath(value: string): string | undefined {
   return path === undefined || path.startsWith(':memory:') ? undefined : posix.normalize(path);
 }
 
-/** A relative path is below the working folder, which nobody knows: a volume that ends like its folder is taken for it. */
+/**
+ * A relative path is relative to the working folder, which is unknown. A volume whose path ends in the same folder is
+ * assumed to contain it.
+ */
 function isBelow(path: string, folder: string): boolean {
   if (path.startsWith('/')) return path.startsWith(`${folder}/`);
   const first = path.replace(/^\.\//, '').split('/')[0] ?? '';
   return path.includes('/') && folder.endsWith(`/${first}`);
 }
 
-/** The only port that is forwarded. */
+/** Returns the only forwarded port. */
 function readForwardedPort(tree: Tree): { file: string; port: number } | undefined {
   const file = ['.devcontainer/devcontainer.json', '.devcontainer.json'].find((name) => tree.has(name));
   if (file === undefined) return undefined;
-  // Comments are usual there; one in a text with // would only lose the hint.
+  // These files often contain comments. A // inside a text may be misread as one, which only loses the hint.
   const plain = (tree.text(file, 64 * 1024) ?? '')
     .replaceAll(/^[ \t]{0,40}\/\/.*$/gm, '')
     .replaceAll(/,(\s{0,100}[}\]])/g, '$1');

@@ -1,4 +1,5 @@
-// Puts what platform files say beneath moorage.yaml, within what an author may set and what can be reported.
+// Adds settings from platform files to those of moorage.yaml, within the limits for authors and for the size of a
+// report.
 import {
   appManifest,
   maximumManifestBytes,
@@ -10,10 +11,10 @@ import { omitUndefined } from '../../../../lib/values.ts';
 import type { Combined } from './settings.ts';
 import type { DeclaredBuild } from './declaration.ts';
 
-/** Room of what stands around the settings in a report. */
+/** Space in a report for everything other than the settings. */
 const noteBytes = 300;
 
-/** What of it is good as settings; the rest is left out, and of variables it is said. */
+/** Keeps the declared settings that are valid, and reports variables that had to be left out. */
 export function limitSettings(
   declared: Combined,
   own: AppManifest | undefined,
@@ -36,7 +37,7 @@ export function limitSettings(
 
 type Part = { readonly run?: object; readonly [name: string]: unknown };
 
-/** What is said besides variables, in parts that are good or left out each by itself. */
+/** Splits everything except variables into parts, each of which is validated separately. */
 function toParts(declared: Combined, own: AppManifest | undefined): Part[] {
   const { port, healthPath, command, services, volumes } = declared;
   const run = { port, healthPath, command, volumes: volumes.length === 0 ? undefined : volumes };
@@ -47,7 +48,7 @@ function toParts(declared: Combined, own: AppManifest | undefined): Part[] {
   ];
 }
 
-/** Path, Dockerfile and how it is built, of which one that is at its default need not be said. */
+/** Converts path, Dockerfile and build options to parts; defaults are omitted. */
 function toBuildParts(build: DeclaredBuild | undefined): Part[] {
   if (build === undefined) return [];
   const { path, dockerfile, target, args } = build;
@@ -62,7 +63,7 @@ function toBuildParts(build: DeclaredBuild | undefined): Part[] {
   ];
 }
 
-/** The settings with that part, if they are still good then. */
+/** Adds a part to the settings if the result is still valid. */
 function addPart(settings: AppManifest, part: Part): AppManifest {
   const together = {
     ...settings,
@@ -73,7 +74,7 @@ function addPart(settings: AppManifest, part: Part): AppManifest {
   return read.success ? read.data : settings;
 }
 
-/** Addresses of services first; long texts last. */
+/** Sorts service addresses first and long texts last. */
 function weighVariable(value: string): number {
   return /:\/\/|\$\{\{services\./.test(value) ? 0 : value.length;
 }
@@ -91,7 +92,7 @@ function reportTooMany(names: readonly string[]): Finding {
   };
 }
 
-/** moorage.yaml over the others. */
+/** Layers moorage.yaml over the other settings. */
 export function mergeSettings(
   own: AppManifest | undefined,
   platformSettings: AppManifest,

@@ -1,4 +1,4 @@
-// How an app starts by what files for other platforms say. An explicit word beats what is found in the code.
+// Finds how an app starts from files for other platforms. An explicit command takes precedence over detection.
 import type { Tree } from '../../tree.ts';
 import { quoteShellWord } from '../recipe.ts';
 import { findPortInCommand } from '../port-literal.ts';
@@ -8,17 +8,17 @@ import { readHuggingFace, readNetlify, readProcfile, readRailway, readVercel } f
 import { readRender } from './render.ts';
 
 export interface DeclaredStart {
-  /** Shell command, $PORT not yet expanded. */
+  /** Shell command, with $PORT not yet expanded. */
   readonly command: string;
   readonly because: string;
   readonly framework?: string;
-  /** Packages of Python that it needs. */
+  /** Python packages that it needs. */
   readonly needs: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly port?: number | undefined;
 }
 
-/** The first that says how the app starts is believed. */
+/** The first file with a start command wins. */
 const starts: readonly ((tree: Tree) => Declaration | undefined)[] = [
   readProcfile,
   readRailway,
@@ -46,7 +46,7 @@ function toCommand({ file, release }: Declaration, start: string): Omit<Declared
   };
 }
 
-/** exec makes the app the one that gets the signals; a line of several commands keeps its shell. */
+/** exec makes the app receive signals directly; a line with several commands keeps its shell. */
 function prefixExec(command: string): string {
   return /[;&|<>()`]|^(?:exec|cd|export)\b|^\w+=/.test(command) ? command : `exec ${command}`;
 }
@@ -70,7 +70,7 @@ function toSpaceStart(file: string, { sdk, file: script, version }: NonNullable<
       };
 }
 
-/** The folder of built files that a file for a host of sites names, and which file that is. */
+/** Finds the folder of built files that a static hosting file declares, and the file. */
 export function findDeclaredSite(tree: Tree): { file: string; folder: string; fallback: boolean } | undefined {
   for (const read of [readNetlify, readVercel, readRender]) {
     const declaration = read(tree);

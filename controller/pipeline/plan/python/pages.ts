@@ -1,5 +1,4 @@
-// The pages of a Python app: whether it has any, and those that a package.json beside it builds first, in a stage of
-// Node.
+// Detects the pages of a Python app, and renders the Node stage that builds them from a package.json next to it.
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { renderFrontendStage } from '../common/frontend.ts';
@@ -10,17 +9,17 @@ import { findServerLibrary } from '../node/app.ts';
 import { listPythonSources } from './start/sources.ts';
 
 const frameworksOfCalls: ReadonlySet<string> = new Set(['FastAPI', 'Flask', 'Starlette', 'Quart', 'Litestar', 'Sanic']);
-/** What the code of a server has that sends pages, of its own or built elsewhere. */
+/** Server code that sends pages, its own or prebuilt ones. */
 const sendsPages =
   /StaticFiles|\bfrontend\(|Templates|render_template|TemplateResponse|HTMLResponse|send_from_directory|static_folder|static_files|add_static|\.html?["']/;
 
-/** True when its framework answers calls, and nothing in its code sends a page. */
+/** Returns true if its framework serves APIs, and no code sends a page. */
 export function isApiOnly(tree: Tree, framework: string | undefined): boolean {
   if (framework === undefined || !frameworksOfCalls.has(framework)) return false;
   return !listPythonSources(tree).some(({ text }) => sendsPages.test(text));
 }
 
-/** True when a build script at the top makes files for the app; a server of Node is another app. */
+/** Returns true if a build script at the root produces files for the app; a Node server would be a separate app. */
 export function hasPagesBuild(tree: Tree): boolean {
   const project = readProject(tree);
   if (project?.scripts['build'] === undefined || findServerLibrary(project.runtime) !== undefined) return false;
@@ -29,8 +28,8 @@ export function hasPagesBuild(tree: Tree): boolean {
 }
 
 /**
- * Lines of the stage `frontend`, which leaves the repository with what was built in /app. An app whose pages cannot be
- * built may still serve: that is a warning.
+ * Renders the stage `frontend`, which leaves the repository with the build output in /app. An app may still work if its
+ * pages cannot be built, so a failure is only a warning.
  */
 export function renderPagesStage(tree: Tree, { missingImages }: Pick<PlanInput, 'missingImages'>): string[] {
   const frontend = { folder: '.', script: 'build', output: '.' };
@@ -45,7 +44,7 @@ export function renderPagesStage(tree: Tree, { missingImages }: Pick<PlanInput, 
   ];
 }
 
-/** Copies the repository with what was built. */
+/** Copies the repository together with the build output. */
 export function renderPagesCopy(...flags: readonly string[]): string {
   return renderCopy(['/app/'], './', '--from=frontend', ...flags);
 }

@@ -1,9 +1,9 @@
-// What is missing of a Python app, or speaks against starting it, in words for its author.
+// Explains to the author what a Python app lacks, or why it should not be started.
 import type { Problem } from '../recipe.ts';
 import type { PythonPackages } from './packages/find.ts';
 import type { PythonStart } from './start/find.ts';
 
-/** Why nothing can be started unless the author says how; undefined when it can. */
+/** Returns the reason why nothing can be started unless the author specifies a command; undefined if something can. */
 export function findMisfit(packages: PythonPackages | undefined, start: PythonStart | undefined): Problem | undefined {
   if (start === undefined) return createNoStartProblem(packages?.file);
   if (start.other !== undefined) return createSeveralProgramsProblem(start, start.other);

@@ -1,4 +1,4 @@
-// Plans Python apps: packages by uv into a virtual environment, then a small image without any build tool.
+// Plans Python apps: uv installs packages into a virtual environment, and the final image contains no build tools.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
@@ -70,7 +70,7 @@ interface Parts {
   readonly packages: PythonPackages | undefined;
   readonly start: PythonStart | undefined;
   readonly choice: PythonChoice;
-  /** A build script makes files of it first. */
+  /** A build script generates files for it first. */
   readonly hasPages: boolean;
 }
 
@@ -175,7 +175,7 @@ function explainTorch(packages: PythonPackages | undefined): string | undefined 
 function renderBuildStage(tree: Tree, input: PlanInput, { packages, start, choice, hasPages }: Parts): string[] {
   return [
     `FROM ${choice.image} AS build`,
-    // As a variable: the pip of older Pythons does not know the option.
+    // As a variable, because the pip of older Pythons does not have the option.
     'ENV PIP_ROOT_USER_ACTION=ignore UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=true UV_COMPILE_BYTECODE=1 UV_NO_PROGRESS=1',
     ...renderStep(
       'plan',
@@ -196,15 +196,15 @@ function renderBuildStage(tree: Tree, input: PlanInput, { packages, start, choic
   ];
 }
 
-/** Environments of Python before 3.12 have setuptools, and packages of that time import its pkg_resources. */
+/** Environments before Python 3.12 include setuptools, and packages from that time import its pkg_resources. */
 function renderSetuptools({ version }: PythonChoice): string {
   const isOld = Number(version.split('.')[1]) < 12;
   return isOld ? ` && ${uv} pip install --quiet --python /opt/venv/bin/python 'setuptools<81'` : '';
 }
 
 /**
- * The project itself, where it can be installed: its commands, and what asks for its own version. Only a start command
- * of its own needs that.
+ * Installs the project itself if possible, for its commands and for code that reads its own version. Required only if
+ * the start command is one of the project's.
  */
 function renderOwnProject(tree: Tree, packages: PythonPackages | undefined, start: PythonStart | undefined): string[] {
   if (packages === undefined || !tree.has('pyproject.toml')) return [];
@@ -219,14 +219,14 @@ function renderOwnProject(tree: Tree, packages: PythonPackages | undefined, star
   ];
 }
 
-/** What the stage before left, where the build stage changed it, or the repository. */
+/** Copies the build stage's files if that stage changed them, otherwise the repository. */
 function renderAppCopy(isChanged: boolean, hasPages: boolean): string {
   const owner = '--chown=1000:1000';
   if (isChanged) return renderCopy(['/app/'], './', '--from=build', owner);
   return hasPages ? renderPagesCopy(owner) : renderCopy(['.'], './', owner);
 }
 
-/** The whole repository in the build stage. */
+/** Copies the whole repository into the build stage. */
 function renderTreeCopy(hasPages: boolean): string {
   return hasPages ? renderPagesCopy() : 'COPY . .';
 }
@@ -241,7 +241,7 @@ function renderRunStage(tree: Tree, port: number, { packages, start, choice, has
     `FROM ${choice.image}`,
     ...renderSystemPackages(tree, packages?.names ?? new Set(), 'run'),
     'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
-    // Only the gateway reaches the app, so what it says of the visitor's address and of HTTPS is believed.
+    // Only the gateway can reach the app, so its headers with the visitor's address and protocol can be trusted.
     `ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app${sourceFolder} FORWARDED_ALLOW_IPS=* PORT=${port}${environment}`,
     'COPY --from=build /opt/venv /opt/venv',
     'WORKDIR /app',
@@ -252,10 +252,7 @@ function renderRunStage(tree: Tree, port: number, { packages, start, choice, has
   ];
 }
 
-/**
- * Django serves its static files from the folder that this fills. Settings that want a key to be read get one that is
- * worth nothing.
- */
+/** Fills the folder from which Django serves static files. Settings that require a key get a worthless one. */
 function renderStaticFiles(tree: Tree, hasPages: boolean): string[] {
   if (!shouldCollectStatic(tree)) return [];
   const folder = findDjangoFolder(tree) ?? '.';

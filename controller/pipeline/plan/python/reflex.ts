@@ -1,4 +1,4 @@
-// The pages of a Reflex app: compiled when the image is built, by Node beside Python. What runs them needs no Node.
+// Compiles the pages of a Reflex app while its image is built, with Node next to Python. The running app needs no Node.
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
 import { defaultNode, type PlanInput, type Problem, renderStep } from '../recipe.ts';
@@ -15,7 +15,7 @@ export function isReflex(start: PythonStart | undefined): boolean {
   return start?.framework === 'Reflex';
 }
 
-/** Why its pages cannot be compiled here; undefined when they can. */
+/** Returns why its pages cannot be compiled here; undefined if they can. */
 export function findReflexProblem(
   tree: Tree,
   input: PlanInput,
@@ -40,7 +40,7 @@ function createTooOldProblem(file: string, asked: string): Problem {
   };
 }
 
-/** The stage that Node is taken from; none for another app. */
+/** Renders the stage that provides Node; empty for other apps. */
 export function renderNodeStage(start: PythonStart | undefined): string[] {
   return isReflex(start) ? [`FROM ${defaultNode} AS node`, ''] : [];
 }
@@ -52,7 +52,7 @@ interface Pages {
   readonly repository: string;
 }
 
-/** Lines of the build stage: from the repository in /app to the same with its compiled pages; none for another app. */
+/** Renders the build stage's lines that compile the pages of the repository in /app; empty for other apps. */
 export function compilePages(tree: Tree, input: PlanInput, { packages, start, repository }: Pages): string[] {
   if (!isReflex(start)) return [];
   return [
@@ -73,7 +73,7 @@ const settings: Readonly<Record<string, string>> = {
   REFLEX_USE_NPM: 'true',
   REFLEX_TELEMETRY_ENABLED: 'false',
   REFLEX_CHECK_LATEST_VERSION: 'false',
-  // A page that is given this host calls the one that it came from, by HTTPS where it did.
+  // A page with this host calls the host that served it, over HTTPS if the page was served over HTTPS.
   REFLEX_API_URL: 'http://localhost:8000',
   NODE_EXTRA_CA_CERTS: '/etc/ssl/certs/ca-certificates.crt',
   npm_config_audit: 'false',
@@ -81,7 +81,7 @@ const settings: Readonly<Record<string, string>> = {
   npm_config_update_notifier: 'false',
 };
 
-/** Arguments of the build, unless the author gives them: settings, and something in place of each key. */
+/** Build arguments that the author does not set: settings, and a placeholder for each key. */
 function buildDefaultArguments(tree: Tree, input: PlanInput, names: ReadonlySet<string>): string[] {
   const given = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
   const keys = listPlaceholderKeys(tree, names, listReadVariables(tree)).map((each) => [each, placeholder] as const);
@@ -90,7 +90,7 @@ function buildDefaultArguments(tree: Tree, input: PlanInput, names: ReadonlySet<
     .map(([each, value]) => `ARG ${each}=${value}`);
 }
 
-/** Variables that the code reads: to compile a page is to run the code. */
+/** Lists variables that the code reads, because compiling a page runs the code. */
 function listReadVariables(tree: Tree): string[] {
   return listPythonSources(tree).flatMap(({ text }) =>
     [...text.matchAll(/\bos\.(?:getenv|environ(?:\.get)?)[([]\s{0,9}["']([A-Z][A-Z0-9_]{0,60})["']/g)].map(

@@ -1,4 +1,4 @@
-// Knows which Debian packages a Python package needs beside its wheel: to be compiled, and to run.
+// Lists the Debian packages that Python packages need in addition to their wheels, to compile and to run.
 import type { Tree } from '../../tree.ts';
 import { renderStep } from '../recipe.ts';
 import { readConda } from './packages/conda.ts';
@@ -13,7 +13,7 @@ const opencv: Needs = { run: ['libgl1', 'libglib2.0-0', 'libxcb1'] };
 const ffmpeg: Needs = { run: ['ffmpeg'] };
 const compiled: Needs = { build: compiler };
 
-/** By normalized name. The names of libraries are those that every release of Debian here knows. */
+/** By normalized name. The library names exist in every Debian release used here. */
 const needs: Readonly<Record<string, Needs>> = {
   psycopg2: { build: [...compiler, 'libpq-dev'], run: ['libpq5'] },
   psycopg: { run: ['libpq5'] },
@@ -78,7 +78,7 @@ const needs: Readonly<Record<string, Needs>> = {
 
 const maximumPackages = 100;
 
-/** The steps that install Debian packages: for the image that builds, or the one that runs. */
+/** Renders the steps that install Debian packages in the build image or the final image. */
 export function renderSystemPackages(tree: Tree, names: ReadonlySet<string>, stage: 'build' | 'run'): string[] {
   const wanted = [...names].flatMap((name) => (Object.hasOwn(needs, name) ? (needs[name]?.[stage] ?? []) : []));
   const because = [...names].filter((name) => Object.hasOwn(needs, name) && needs[name]?.[stage] !== undefined);
@@ -94,7 +94,7 @@ export function renderSystemPackages(tree: Tree, names: ReadonlySet<string>, sta
   ];
 }
 
-/** packages.txt lists Debian packages, one a line, as Streamlit and Hugging Face have it. */
+/** packages.txt lists Debian packages, one per line, as on Streamlit and Hugging Face. */
 function readListedPackages(tree: Tree): string[] {
   return (tree.text('packages.txt', 16 * 1024) ?? '')
     .split('\n')

@@ -1,4 +1,4 @@
-// Chooses the Python image by what a project and its workflows ask for.
+// Chooses the Python image that a project and its workflows request.
 import { parseToml, readField, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { images, type PlanInput } from '../recipe.ts';
@@ -7,9 +7,9 @@ import { readConda } from './packages/conda.ts';
 export interface PythonChoice {
   readonly version: string;
   readonly image: string;
-  /** Which file asked for what, as a sentence; absent when nothing did. */
+  /** A sentence that names the file and the requested version; absent if there is no request. */
   readonly because?: string;
-  /** Another version was asked for. */
+  /** The requested version, if it is not available. */
   readonly instead?: RequestedPython;
 }
 
@@ -21,8 +21,8 @@ export interface RequestedPython {
 type Version = readonly [number, number];
 
 /**
- * The image to use, or what was asked for in vain. Without a wish it is the first of the list: most pinned packages
- * have wheels for it.
+ * Returns the image to use, or the request that no image satisfies. Without a request, it is the first of the list:
+ * most pinned packages have wheels for it.
  */
 export function choosePython(
   tree: Tree,
@@ -47,7 +47,10 @@ export function choosePython(
     : { ...choice, because: `${range.file} asks for Python ${range.requestedVersion}.` };
 }
 
-/** The lowest Python that the project is tested with, where each of its workflows leaves the usual one behind. */
+/**
+ * Returns the lowest Python version in the project's test workflows, if each of them only uses versions above the
+ * default.
+ */
 function findNewerTested(usual: PythonChoice, tree: Tree): RequestedPython | undefined {
   const tested = listTestedPythons(tree).toSorted((one, other) => compare(parse(one.lowest), parse(other.lowest)));
   const [first] = tested;
@@ -55,7 +58,7 @@ function findNewerTested(usual: PythonChoice, tree: Tree): RequestedPython | und
   return { file: first.file, requestedVersion: first.lowest };
 }
 
-/** That version, else the next one above it, else the newest. */
+/** Selects that version, or else the next higher one, or else the newest. */
 function selectNearest(request: RequestedPython, fitting: readonly PythonChoice[]): PythonChoice {
   const wantedVersion = parse(request.requestedVersion);
   const sorted = fitting.toSorted((one, other) => compare(parse(one.version), parse(other.version)));
@@ -69,7 +72,7 @@ function selectNearest(request: RequestedPython, fitting: readonly PythonChoice[
   };
 }
 
-/** A single version, by the files that name one; the first of them counts. */
+/** Reads a single version from the files that can name one; the first file wins. */
 function findRequestedVersion(tree: Tree): RequestedPython | undefined {
   const pipfile = parseToml(tree.text('Pipfile'));
   const conda = readConda(tree);
@@ -117,7 +120,7 @@ function compare(one: Version, other: Version): number {
   return one[0] - other[0] || one[1] - other[1];
 }
 
-/** Does major.minor satisfy a PEP 440 or Poetry range? Patch levels are not looked at: images carry the newest. */
+/** Checks major.minor against a PEP 440 or Poetry range. Ignores patch versions, because images have the newest. */
 export function isWithinRange(version: Version, range: string): boolean {
   return range
     .split('||')
@@ -151,8 +154,8 @@ type Judge = (difference: number, detail: Detail) => boolean;
 const isSame: Judge = (difference) => difference === 0;
 
 /**
- * What an operator makes of the difference to the version that it names. A patch level named leaves the minor version
- * half in.
+ * Evaluates each operator for the difference to its version. If the range names a patch version, part of that minor
+ * version still matches.
  */
 const judges: Readonly<Record<string, Judge>> = {
   '>=': (difference) => difference >= 0,
@@ -169,7 +172,10 @@ const workflow = /^\.github\/workflows\/[^/]{1,100}\.ya?ml$/;
 const maximumFiles = 10;
 const fileBytes = 64 * 1024;
 
-/** The lowest of each workflow that names any, such as "3.12"; matrices are lists in one line or one item a line. */
+/**
+ * Lists the lowest version of each workflow that names any, such as "3.12". A matrix is a list on one line, or one item
+ * per line.
+ */
 function listTestedPythons(tree: Tree): readonly { readonly file: string; readonly lowest: string }[] {
   return tree.entries
     .filter(({ kind, path }) => kind === 'file' && workflow.test(path))

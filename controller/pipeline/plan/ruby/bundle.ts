@@ -1,35 +1,35 @@
-// Reads the gems that an app asks for, and installs them.
+// Reads the gems that an app requests, and installs them.
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { renderStep } from '../recipe.ts';
 import { findSampleSettings } from './database.ts';
 
 export interface Bundle {
-  /** Text of the Gemfile; empty where there is none. */
+  /** Text of the Gemfile; empty if there is none. */
   readonly gemfile: string;
   readonly isLocked: boolean;
   /**
-   * Version of a gem that the app has when it runs: that of the lock, else the one that the Gemfile names, "" where
-   * nobody says it; undefined where the app has no such gem.
+   * Returns the version of a gem in the running app: from the lock file, or else from the Gemfile; "" if none is given;
+   * undefined if the app does not have the gem.
    */
   findVersion(gem: string): string | undefined;
-  /** Is one of them among the gems of the running app? */
+  /** Returns whether the running app has any of these gems. */
   has(...gems: readonly string[]): boolean;
-  /** Gems that the Gemfile itself names for the running app. */
+  /** Gems that the Gemfile itself lists for the running app. */
   readonly declared: ReadonlySet<string>;
-  /** All gems of the lock, or of the Gemfile where there is none. */
+  /** All gems in the lock file, or in the Gemfile if there is no lock. */
   readonly names: ReadonlySet<string>;
   /** Version of Bundler that wrote the lock. */
   readonly bundler: string | undefined;
-  /** The lock has gems for Linux, or for any platform. */
+  /** The lock includes gems for Linux, or for any platform. */
   readonly isForLinux: boolean;
 }
 
 interface Gem {
   readonly name: string;
-  /** The one that it names exactly or by ~>; "" for any other wish. */
+  /** Version given exactly or with ~>; "" for any other requirement. */
   readonly version: string;
-  /** All its groups are left out. */
+  /** All its groups are excluded. */
   readonly isDevelopment: boolean;
 }
 
@@ -68,7 +68,7 @@ function isForLinux(lock: string): boolean {
   return platforms === undefined || /^ {2}(?:ruby|(?:x86_64|aarch64)-linux(?:-gnu)?)$/m.test(platforms);
 }
 
-/** Follows the blocks of the Gemfile: what a group of development or test encloses is left out of the app. */
+/** Follows the Gemfile's blocks: gems in development and test groups are excluded. */
 function parseGems(gemfile: string): Gem[] {
   const blocks: boolean[] = [];
   return gemfile.split('\n').flatMap((line): Gem[] => {
@@ -96,11 +96,11 @@ function isDevelopmentGroup(groups: string | undefined): boolean {
 
 const cache = '--mount=type=cache,target=/usr/local/bundle/cache';
 
-/** Variables of both stages: what is left out when gems are installed is not asked for when the app starts. */
+/** Variables of both stages: groups excluded at install are not required at start either. */
 export const bundleEnvironment =
   'BUNDLE_WITHOUT=development:test BUNDLE_APP_CONFIG=/app/.bundle BUNDLE_GEMFILE=/app/Gemfile BUNDLE_SILENCE_ROOT_WARNING=1';
 
-/** Lines with the repository in /app. `adds`: gems that the Gemfile lacks. */
+/** Renders the lines that install gems, with the repository in /app. `adds`: gems that the Gemfile lacks. */
 export function installGems(tree: Tree, bundle: Bundle, adds: readonly string[]): string[] {
   const sample = findSampleSettings(tree);
   return [
@@ -123,8 +123,8 @@ export function installGems(tree: Tree, bundle: Bundle, adds: readonly string[])
 }
 
 /**
- * Bundler refuses any other patch level of Ruby than the one that the Gemfile names, and takes a lock that names one
- * for stale then.
+ * Bundler rejects any patch level of Ruby other than the one in the Gemfile, and then treats a lock file that names one
+ * as stale.
  */
 function renderRubyRelaxation({ gemfile, isLocked }: Bundle): string[] {
   if (!/^\s{0,40}ruby[\s(]/m.test(gemfile)) return [];
@@ -132,7 +132,10 @@ function renderRubyRelaxation({ gemfile, isLocked }: Bundle): string[] {
   return [String.raw`RUN sed -i -E 's/^([[:space:]]*)ruby([[:space:](])/\1# ruby\2/' Gemfile` + lock];
 }
 
-/** The Bundler that wrote the lock, as far as this Ruby runs it. Bundler 1 does not, and 2 reads what it wrote. */
+/**
+ * Installs the Bundler that wrote the lock, if this Ruby supports it. Bundler 1 does not run here; Bundler 2 reads its
+ * lock files.
+ */
 function renderBundlerInstall({ bundler: version }: Bundle): string[] {
   if (version === undefined || version.startsWith('1.')) return [];
   return renderStep(

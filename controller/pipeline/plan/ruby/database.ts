@@ -1,4 +1,4 @@
-// Knows the database of a Ruby app: by config/database.yml of Rails (or its sample), else by its gems.
+// Detects a Ruby app's database from Rails' config/database.yml (or its sample), or else from its gems.
 import { readField, readKeys, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { parseYaml } from '../platforms/declaration.ts';
@@ -8,19 +8,19 @@ export type Adapter = 'postgresql' | 'mysql2' | 'trilogy' | 'sqlite3';
 
 export interface Database {
   readonly adapter: Adapter;
-  /** The file that says so. */
+  /** The file that declares it. */
   readonly file: string;
-  /** SQLite keeps it in the folder storage. */
+  /** SQLite stores it in the folder storage. */
   readonly isInStorage: boolean;
-  /** Variables that the settings of the database read, with what each of them is about. */
+  /** Variables that the database settings read, with the field that each one sets. */
   readonly variables: readonly { readonly name: string; readonly field: DatabaseField }[];
-  /** Further databases beside the primary one: cache, queue, cable. */
+  /** Databases other than the primary one: cache, queue, cable. */
   readonly others: readonly string[];
 }
 
 export type DatabaseField = 'url' | 'host' | 'port' | 'user' | 'password' | 'database';
 
-/** Where several are named, the first of these is taken. */
+/** If there are several, the first in this list wins. */
 const adapters: readonly (readonly [Adapter, RegExp])[] = [
   ['postgresql', /^\s{0,40}adapter:[^\n]{0,80}\b(?:postgresql|postgis)\b/m],
   ['mysql2', /^\s{0,40}adapter:[^\n]{0,80}\bmysql2?\b/m],
@@ -38,7 +38,7 @@ const samples = ['example', 'sample', 'default', 'dist', 'template'].map((end) =
 const given =
   /^\s{0,40}(url|host|port|username|user|password|database):[^\n]{0,200}?\bENV(?:\.fetch\(|\[)\s{0,9}["']([A-Z]\w{0,60})["']/gm;
 
-/** A sample of the settings, where the file itself is not in the repository. */
+/** Finds a sample of the settings, if the file itself is not in the repository. */
 export function findSampleSettings(tree: Tree): string | undefined {
   return tree.has(settings) ? undefined : samples.find((each) => tree.has(each));
 }
@@ -59,7 +59,7 @@ export function findDatabase(tree: Tree, bundle: Bundle): Database | undefined {
   };
 }
 
-/** What holds in production: its section, and those that it refers to. */
+/** Extracts the production section, and the sections that it references. */
 function extractProduction(yaml: string): string {
   const sections = yaml.split(/^(?=[A-Za-z])/m);
   const production = sections.find((each) => each.startsWith('production:')) ?? '';
@@ -76,7 +76,7 @@ function listVariables(production: string): Database['variables'] {
   return found.filter(({ name }, index) => found.findIndex((each) => each.name === name) === index);
 }
 
-/** Rails reads CACHE_DATABASE_URL for a database that is called cache. */
+/** Rails reads CACHE_DATABASE_URL for a database named cache. */
 function listOtherDatabases(yaml: string): string[] {
   const plain = yaml.replace(/<%=[^\n]{0,300}?%>/g, 'erb').replace(/^[ \t]{0,40}<%.{0,300}$/gm, '');
   const parsed = parseYaml(plain);

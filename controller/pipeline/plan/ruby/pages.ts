@@ -1,4 +1,4 @@
-// Plans the JavaScript part of a Ruby app: Node and the packages of package.json, for what its assets are made with.
+// Plans the JavaScript part of a Ruby app: Node and the npm packages that build its assets.
 import type { Tree } from '../../tree.ts';
 import { renderCopy, defaultNode, type PlanInput, renderStep } from '../recipe.ts';
 import { buildInstallCommand, getManagerEnvironment, getManagerPackage, runScript } from '../node/manager.ts';
@@ -8,16 +8,16 @@ import type { Bundle } from './bundle.ts';
 
 export interface RubyPages {
   readonly image: string;
-  /** Absent where only the program node is needed. */
+  /** Absent if only the program node is needed. */
   readonly project?: NodeProject;
-  /** The script `build` of package.json has to run, since no task of a gem runs it. */
+  /** The package.json script `build` must run, because no gem's task runs it. */
   readonly isBuiltFirst: boolean;
-  /** The running app calls node too. */
+  /** The running app needs node too. */
   readonly isRunNeeded: boolean;
 }
 
 const bundlers = ['jsbundling-rails', 'cssbundling-rails', 'vite_rails', 'vite_ruby', 'shakapacker', 'webpacker'];
-/** JavaScript that is run by a gem without Node. */
+/** Gems that run JavaScript without Node. */
 const engines = ['mini_racer', 'therubyracer', 'duktape'];
 
 export function findPages(tree: Tree, bundle: Bundle, { missingImages = [] }: PlanInput): RubyPages | undefined {
@@ -36,10 +36,10 @@ export function findPages(tree: Tree, bundle: Bundle, { missingImages = [] }: Pl
 }
 
 const cache = '--mount=type=cache,target=/root/.npm --mount=type=cache,target=/root/.cache';
-// Node has its own list of authorities; the image's has those of the installation's mirror too.
+// Node has its own list of certificate authorities; the image's list also has those of the installation's mirror.
 const authorities = 'export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt; ';
 
-/** Lines that go before the assets are made, with the repository in place. */
+/** Renders the lines before the assets are built, with the repository in place. */
 export function renderPagesTools({ image, project, isBuiltFirst }: RubyPages): string[] {
   const node = [
     `COPY --from=${image} /usr/local/bin/ /usr/local/bin/`,
@@ -47,7 +47,7 @@ export function renderPagesTools({ image, project, isBuiltFirst }: RubyPages): s
   ];
   if (project === undefined) return node;
   const manager = getManagerPackage(project);
-  // yarn is what webpacker and Vite of Ruby call where nothing else is said.
+  // webpacker and vite_ruby call yarn by default.
   const programs = [manager, project.manager === 'npm' ? 'yarn@1.22.22' : undefined].filter(
     (each) => each !== undefined,
   );
@@ -72,7 +72,7 @@ export function renderPagesTools({ image, project, isBuiltFirst }: RubyPages): s
   ];
 }
 
-/** The program itself, for the image that runs. */
+/** Copies node into the final image. */
 export function renderPagesRuntime(pages: RubyPages | undefined): string[] {
   return pages?.isRunNeeded === true
     ? [renderCopy(['/usr/local/bin/node'], '/usr/local/bin/', `--from=${pages.image}`)]

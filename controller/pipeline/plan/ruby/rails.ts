@@ -1,10 +1,10 @@
-// Finds what a Rails app needs besides its gems: variables, assets, secrets, and its database before it starts.
+// Finds what a Rails app needs in addition to its gems: variables, assets, secrets, and a migrated database.
 import type { Tree } from '../../tree.ts';
 import { quoteShellWord, renderStep } from '../recipe.ts';
 import type { Bundle } from './bundle.ts';
 import type { Database } from './database.ts';
 
-/** Folder that a volume keeps: uploads, and databases of SQLite. */
+/** Folder on a volume: uploads, and SQLite databases. */
 export const storage = '/app/storage';
 
 const pipelines = [
@@ -20,7 +20,7 @@ const pipelines = [
   'dartsass-rails',
 ];
 
-/** Variables of the image, which run.env overrides. */
+/** Builds the image's variables, which run.env overrides. */
 export function buildRailsEnvironment(tree: Tree, bundle: Bundle, database: Database | undefined): string {
   const puma = tree.text('config/puma.rb') ?? '';
   return [
@@ -33,7 +33,7 @@ export function buildRailsEnvironment(tree: Tree, bundle: Bundle, database: Data
   ].join(' ');
 }
 
-/** The step that compiles the assets; nothing for an app that only answers calls. */
+/** Renders the step that compiles the assets; empty for an API-only app. */
 export function renderRailsAssets(
   tree: Tree,
   bundle: Bundle,
@@ -50,12 +50,12 @@ export function renderRailsAssets(
   return renderStep(
     'Gemfile',
     'compiling the assets',
-    // Packages of Node are there already.
+    // npm packages are already installed.
     `RUN mkdir -p tmp log storage && ${assigned.join(' ')} SKIP_YARN_INSTALL=1 SKIP_BUN_INSTALL=1 VITE_RUBY_SKIP_ASSETS_PRECOMPILE_INSTALL=true bundle exec rake assets:precompile`,
   );
 }
 
-/** A key that is worth nothing, and a database that nobody asks. Older Rails does not know the first. */
+/** Builds a worthless key, and a database that is never queried. Older versions of Rails do not have the former. */
 function buildDummyValues(database: Database | undefined): Record<string, string> {
   const address =
     database === undefined || database.adapter === 'sqlite3'
@@ -68,7 +68,7 @@ const required = /\bENV\.fetch\(\s{0,9}["']([A-Z]\w{0,60})["']\s{0,9}\)(?!\s{0,9
 const own = new Set(['PORT', 'RAILS_ENV', 'RACK_ENV', 'PIDFILE', 'DATABASE_URL', 'SECRET_KEY_BASE', 'HOME', 'PATH']);
 const maximumFiles = 100;
 
-/** The configuration is read for the assets too: variables without which it stops get a value that is none. */
+/** Compiling assets reads the configuration too, so variables that it requires get placeholder values. */
 function buildPlaceholders(tree: Tree): Record<string, string> {
   const files = tree.entries
     .filter(
@@ -93,7 +93,7 @@ function choosePlaceholder(name: string): string {
   return /PORT|SIZE|COUNT|THREADS|TIMEOUT/.test(name) ? '1' : 'none';
 }
 
-/** Brings the database up to date; one that is not there yet is no reason not to start, since the app says so itself. */
+/** Migrates the database. Starts even if the database is not ready yet: the app reports that itself. */
 export function prepareDatabase(tree: Tree): string {
   const hasRecords =
     ['config/database.yml', 'db/schema.rb', 'db/structure.sql'].some((file) => tree.has(file)) ||
@@ -105,7 +105,7 @@ export function formatMigration(task: string): string {
   return `{ bundle exec rake ${task} || echo "The database could not be brought up to date." >&2; }; `;
 }
 
-/** Pictures and files that people upload go to the folder storage, unless production keeps them elsewhere. */
+/** Uploads go to the folder storage, unless the production settings use another service. */
 export function hasLocalUploads(tree: Tree): boolean {
   return (
     /active_storage\.service\s{0,9}=\s{0,9}:local\b/.test(tree.text('config/environments/production.rb') ?? '') &&

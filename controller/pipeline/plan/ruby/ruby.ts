@@ -1,4 +1,4 @@
-// Plans Ruby apps: Rails, what a config.ru describes, a file that serves by itself, and sites that a gem builds.
+// Plans Ruby apps: Rails, config.ru apps, files that serve by themselves, and static sites built by a gem.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
@@ -12,7 +12,7 @@ import { findStart, type RubyStart } from './start.ts';
 import { isBefore, chooseRuby, type RubyChoice } from './version.ts';
 
 const ignore = ['.git', '**/node_modules', 'vendor/bundle', 'log/*', 'tmp/*', '**/.DS_Store'];
-/** Gems whose jobs a process of its own runs, beside the one that answers, and the command of that. */
+/** Gems whose jobs run in a separate process next to the web server, with its command. */
 const workers: readonly (readonly [gem: string, command: string])[] = [
   ['sidekiq', 'sidekiq'],
   ['resque', 'rake resque:work QUEUE=*'],
@@ -64,7 +64,7 @@ function createNoStartProblem(tree: Tree): Problem {
   };
 }
 
-/** Rails before 6 stops on any Ruby that there is here. */
+/** Rails before 6 does not run on any available Ruby. */
 function detectOldRails(bundle: Bundle): Problem | undefined {
   const version = bundle.findVersion('rails') ?? '';
   if (!isBefore(version, [6, 0])) return undefined;
@@ -128,7 +128,7 @@ function checkLockPlatforms({ isForLinux }: Bundle): Finding[] {
   ];
 }
 
-/** Without a Procfile nobody says that jobs need a process of their own. */
+/** Without a Procfile, nothing declares that jobs need a separate process. */
 function listWorkerFindings(tree: Tree, bundle: Bundle): Finding[] {
   const [worker, command] = workers.find(([gem]) => bundle.has(gem)) ?? [];
   const isInside = worker === 'solid_queue' && (tree.text('config/puma.rb') ?? '').includes('SOLID_QUEUE_IN_PUMA');

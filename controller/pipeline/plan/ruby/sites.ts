@@ -1,4 +1,4 @@
-// Plans sites that a gem builds: Jekyll, Middleman, nanoc. Their files are served, and no Ruby runs.
+// Plans static sites that a gem builds: Jekyll, Middleman, nanoc. Their files are served without Ruby.
 import { readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import {
@@ -20,9 +20,9 @@ export interface RubySite {
   readonly framework: string;
   readonly file: string;
   readonly command: string;
-  /** Folder that the command fills. */
+  /** Output folder of the command. */
   readonly output: string;
-  /** No Gemfile says what builds it. */
+  /** No Gemfile lists the generator. */
   readonly isBare: boolean;
 }
 
@@ -36,7 +36,7 @@ export function findSite(tree: Tree, bundle: Bundle): RubySite | undefined {
   return undefined;
 }
 
-/** Also one without a Gemfile, as GitHub Pages takes it. */
+/** Accepts a site without a Gemfile too, as GitHub Pages does. */
 function detectJekyllSite(tree: Tree, bundle: Bundle): RubySite | undefined {
   const file = ['_config.yml', '_config.yaml'].find((name) => tree.has(name));
   const isBare = !tree.has('Gemfile');
@@ -47,7 +47,7 @@ function detectJekyllSite(tree: Tree, bundle: Bundle): RubySite | undefined {
   const destination = readText(parseYaml(tree.text(file)), 'destination')?.replace(/^(?:\.?\/)+|\/+$/g, '') ?? '_site';
   const output =
     /^[\w.-]{1,60}(?:\/[\w.-]{1,60}){0,3}$/.test(destination) && !destination.includes('..') ? destination : '_site';
-  // The site stands at the top of its own address, wherever it stands elsewhere.
+  // The site is served from the root of its own address, even if it is served from a subpath elsewhere.
   return {
     framework: 'Jekyll',
     file,

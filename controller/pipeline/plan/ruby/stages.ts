@@ -1,4 +1,4 @@
-// Writes the two stages of a Ruby image: one that compiles gems and assets, and one with what runs the app.
+// Renders the two stages of a Ruby image: one that compiles gems and assets, and one that runs the app.
 import type { Tree } from '../../tree.ts';
 import { renderCopy, renderArguments, type PlanInput, renderShellCommand, renderStep } from '../recipe.ts';
 import { type Bundle, bundleEnvironment, installGems } from './bundle.ts';
@@ -30,7 +30,7 @@ export function renderBuildStage(tree: Tree, input: PlanInput, app: RubyApp): st
     ...installGems(tree, bundle, start.adds),
     ...(pages === undefined ? [] : renderPagesTools(pages)),
     ...renderAssets(tree, input, app),
-    // Both images are of the same release of Debian, so that what is compiled here runs there.
+    // Both images use the same Debian release, so that what is compiled here runs there.
     `RUN rm -rf ${pages?.project === undefined ? '' : 'node_modules '}tmp/cache && mkdir -p tmp/pids log storage`,
   ];
 }
@@ -49,7 +49,7 @@ function renderAssets(tree: Tree, { build }: PlanInput, { bundle, start, databas
     : [];
 }
 
-/** As Heroku has it, a task of that name is part of the build. */
+/** As on Heroku, a task with this name is part of the build. */
 function hasAssetsTask(tree: Tree): boolean {
   return /\bassets:precompile\b|namespace\s?\(?:assets\b[\s\S]{0,400}\btask\s?\(?:precompile\b/.test(
     tree.text('Rakefile', 64 * 1024) ?? '',
@@ -82,7 +82,9 @@ function renderEnvironment(tree: Tree, { bundle, start, database }: RubyApp): st
   ].join(' ');
 }
 
-/** The database, then the server. A release command of the author's takes care of the database itself. */
+/**
+ * Migrates the database, then starts the server. An author's release command is responsible for the database itself.
+ */
 function formatCommand(tree: Tree, app: RubyApp): string {
   const { start } = app;
   return `${start.isReleased ? '' : formatPreparation(tree, app)}${start.command}`;

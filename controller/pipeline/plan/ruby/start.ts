@@ -1,4 +1,4 @@
-// Finds what starts a Ruby app: the word of a Procfile, Rails, Hanami, config.ru, or a file that serves by itself.
+// Finds how a Ruby app starts: Procfile, Rails, Hanami, config.ru, or a file that serves by itself.
 import type { Tree } from '../../tree.ts';
 import { quoteShellWord } from '../recipe.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
@@ -6,12 +6,12 @@ import { findPortInFile } from '../port-literal.ts';
 import type { Bundle } from './bundle.ts';
 
 export interface RubyStart {
-  /** Shell command, $PORT not yet expanded. */
+  /** Shell command, with $PORT not yet expanded. */
   readonly command: string;
   readonly framework?: string;
   readonly because: string;
   readonly isRails: boolean;
-  /** A release command of a Procfile runs before it. */
+  /** A release command from a Procfile runs before it. */
   readonly isReleased: boolean;
   readonly port?: number;
   /** Gems that it needs and the Gemfile lacks. */
@@ -32,7 +32,7 @@ const frameworks: readonly (readonly [gem: string, name: string])[] = [
 const mains = ['app.rb', 'main.rb', 'server.rb', 'web.rb', 'application.rb', 'index.rb', 'run.rb'];
 const serves =
   /\brequire\s?\(?\s?["'](?:sinatra|webrick|rackup|rack\/handler|socket|puma|agoo|async\/http|falcon|iodine|thin)\b|\bTCPServer\.|\bRack(?:up)?::Handler\b|\bSinatra::Base\b/;
-/** Commands of a Procfile that are of Ruby. */
+/** Procfile commands that start Ruby. */
 const ofRuby =
   /\b(?:bundle|ruby|rails|rake|rackup|puma|unicorn|thin|thrust|falcon|passenger|hanami|iodine|foreman)\b|(?:^|\s)\.?\/?(?:bin|script)\//;
 
@@ -90,13 +90,13 @@ function createRackStart(bundle: Bundle): StartCommand {
   };
 }
 
-/** Rack 3 has left its command rackup to a gem of its own. */
+/** Rack 3 moved its command rackup to a separate gem. */
 function listRackupGems(bundle: Bundle): string[] {
   const rack = bundle.findVersion('rack') ?? '';
   return bundle.has('rackup') || /^[12]\./.test(rack) ? [] : ['rackup'];
 }
 
-/** The file at the top that serves by itself: of a usual name, or the only one. */
+/** Finds the file at the root that serves by itself: one with a usual name, or the only one. */
 function findServingFile(tree: Tree): string | undefined {
   const able = tree.entries
     .filter((each) => each.kind === 'file' && /^[\w-]{1,80}\.rb$/.test(each.path))
@@ -109,7 +109,7 @@ function findScriptStart(tree: Tree, bundle: Bundle): StartCommand | undefined {
   const file = findServingFile(tree);
   if (file === undefined) return undefined;
   const text = tree.text(file) ?? '';
-  // One that requires all of Sinatra reads its arguments.
+  // A file that requires the classic Sinatra parses these arguments.
   const isClassic = /\brequire\s?\(?\s?["']sinatra["']/.test(text);
   const port = isClassic ? undefined : findPortInFile(text.replace(/:Port\s?=>/g, 'port:'));
   const isBare = bundle.has('sinatra') && !bundle.has(...servers);

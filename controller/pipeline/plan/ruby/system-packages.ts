@@ -1,4 +1,4 @@
-// Knows which Debian packages gems need: to be compiled, and to run.
+// Lists the Debian packages that gems need, to compile and to run.
 import type { Tree } from '../../tree.ts';
 import { renderStep } from '../recipe.ts';
 import type { Bundle } from './bundle.ts';
@@ -15,7 +15,7 @@ const ssl: Needs = { build: ['libssl-dev'] };
 const ffmpeg: Needs = { run: ['ffmpeg'] };
 const magick: Needs = { run: ['imagemagick'] };
 
-/** By the name of the gem. The names of libraries are those that every release of Debian here knows. */
+/** By gem name. The library names exist in every Debian release used here. */
 const needs: Readonly<Record<string, Needs>> = {
   pg: { build: ['libpq-dev'], run: ['libpq5'] },
   mysql2: mysql,
@@ -47,7 +47,7 @@ const needs: Readonly<Record<string, Needs>> = {
   tzinfo: { run: ['tzdata'] },
 };
 
-/** The step that installs them: for the image that builds, or the one that runs. */
+/** Renders the step that installs them in the build image or the final image. */
 export function renderSystemPackages(tree: Tree, bundle: Bundle, stage: 'build' | 'run'): string[] {
   const because = [...bundle.names].filter((name) => needs[name]?.[stage] !== undefined && Object.hasOwn(needs, name));
   const names = [
@@ -65,7 +65,7 @@ export function renderSystemPackages(tree: Tree, bundle: Bundle, stage: 'build' 
   );
 }
 
-/** Before Rails 7, and where the app asks for it itself, pictures are scaled by ImageMagick. */
+/** ImageMagick scales images before Rails 7, and if the app requests it. */
 function hasImageMagick(bundle: Bundle): boolean {
   return (
     bundle.declared.has('mini_magick') ||
@@ -73,7 +73,7 @@ function hasImageMagick(bundle: Bundle): boolean {
   );
 }
 
-/** A gemspec of the repository that lists its files by git is read at each start. */
+/** A gemspec in the repository that lists its files with git is evaluated at every start. */
 function hasGitFileList(tree: Tree, { gemfile }: Bundle): boolean {
   return (
     /^\s{0,40}gemspec\b|\bpath:/m.test(gemfile) &&

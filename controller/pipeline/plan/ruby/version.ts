@@ -1,4 +1,4 @@
-// Chooses among the Ruby images by what a project asks for.
+// Chooses the Ruby image that a project requests.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
 import { images, type PlanInput } from '../recipe.ts';
@@ -8,7 +8,7 @@ export type RubyImage = (typeof images.ruby)[number];
 
 export interface RubyChoice {
   readonly image: RubyImage;
-  /** Which file asked for what, as a sentence; absent when nothing did. */
+  /** A sentence that names the file and the requested version; absent if there is no request. */
   readonly because?: string;
   readonly findings: readonly Finding[];
 }
@@ -22,7 +22,7 @@ type Version = readonly [number, number];
 
 const number = /\d{1,2}(?:\.\d{1,3}){1,2}/;
 
-/** The image of the version that is asked for, or the nearest with a warning. */
+/** Returns the image of the requested version, or the nearest one with a warning. */
 export function chooseRuby(tree: Tree, bundle: Bundle, { missingImages = [] }: Partial<PlanInput>): RubyChoice {
   const isThere = ({ build, run }: RubyImage): boolean =>
     !missingImages.includes(build) && !missingImages.includes(run);
@@ -49,7 +49,7 @@ function chooseByVersion(there: readonly RubyImage[], bundle: Bundle, request: R
   };
 }
 
-/** A single version, by the files that name one; the first of them counts. */
+/** Reads a single version from the files that can name one; the first file wins. */
 function readSingleVersion(tree: Tree): RubyRequest | undefined {
   const candidates: readonly (readonly [file: string, version: string | undefined])[] = [
     [
@@ -61,7 +61,7 @@ function readSingleVersion(tree: Tree): RubyRequest | undefined {
   return candidates.flatMap(([file, version]) => (version === undefined ? [] : [{ file, version }]))[0];
 }
 
-/** The version that the lock was written by. */
+/** Reads the version that wrote the lock file. */
 function readLockedVersion(tree: Tree): RubyRequest | undefined {
   const version = /^RUBY VERSION\n\s{1,9}ruby (\d{1,2}(?:\.\d{1,3}){1,2})/m.exec(
     (tree.text('Gemfile.lock') ?? '').replaceAll('\r', ''),
@@ -69,7 +69,7 @@ function readLockedVersion(tree: Tree): RubyRequest | undefined {
   return version === undefined ? undefined : { file: 'Gemfile.lock', version };
 }
 
-/** `ruby "~> 3.2"`, `ruby ">= 3.2", "< 4"`; one that is read from a file is that file's. */
+/** Parses `ruby "~> 3.2"` and `ruby ">= 3.2", "< 4"`. A version read from a file is handled with that file. */
 function readRequirement(gemfile: string): RubyRequest | undefined {
   const given = /^\s{0,40}ruby[\s(]\s{0,9}((?:["'][^"'\n]{1,40}["'],?\s{0,9}){1,4})/m.exec(gemfile)?.[1];
   const clauses = (given?.match(/["'][^"'\n]{1,40}["']/g) ?? []).map((each) => each.slice(1, -1).trim());
@@ -78,7 +78,7 @@ function readRequirement(gemfile: string): RubyRequest | undefined {
     : { file: 'Gemfile', version: clauses.join(', ') };
 }
 
-/** Where nothing is asked for: the newest, or the oldest for what newer ones have left behind. */
+/** Without a request, selects the newest, or the oldest for apps that newer versions no longer support. */
 function selectUsualImage(there: readonly RubyImage[], bundle: Bundle): RubyImage {
   const isOld =
     isBefore(bundle.findVersion('rails') ?? bundle.findVersion('activerecord'), [7, 0]) ||
@@ -86,7 +86,7 @@ function selectUsualImage(there: readonly RubyImage[], bundle: Bundle): RubyImag
   return (isOld ? there[0] : there.at(-1)) ?? images.ruby[0];
 }
 
-/** Is a version of a lock, "6.1.7", below another? Never where no lock says it. */
+/** Returns whether a locked version, such as "6.1.7", is below a limit; false if there is no locked version. */
 export function isBefore(version: string | undefined, limit: readonly number[]): boolean {
   if (version === undefined || version === '') return false;
   const parts = version.split('.').map((part) => Number.parseInt(part, 10));
@@ -94,7 +94,7 @@ export function isBefore(version: string | undefined, limit: readonly number[]):
   return index !== -1 && (parts[index] ?? 0) < (limit[index] ?? 0);
 }
 
-/** That version, else the next one above it, else the newest. */
+/** Selects that version, or else the next higher one, or else the newest. */
 function selectNearest(there: readonly RubyImage[], request: RubyRequest): RubyImage {
   const found = there.find((each) => compare(parse(each.version), parseRequestedVersion(request)) >= 0);
   return found ?? there.at(-1) ?? images.ruby[0];
@@ -123,7 +123,7 @@ function compare(one: Version, other: Version): number {
   return one[0] - other[0] || one[1] - other[1];
 }
 
-/** Patch levels are not looked at: images carry the newest, and the Gemfile of the image asks for none. */
+/** Ignores patch versions: images have the newest, and the image's Gemfile does not request one. */
 function isWithinRequirements(version: Version, requirements: string): boolean {
   return requirements.split(',').every((clause) => {
     const [, operator = '=', named = ''] =

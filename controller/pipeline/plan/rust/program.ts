@@ -10,13 +10,13 @@ import { readProject } from '../node/project.ts';
 export interface Program {
   readonly name: string;
   readonly others: readonly string[];
-  /** Options that choose features, with a space before. */
+  /** Options that select features, with a leading space. */
   readonly features: string;
 }
 
 const plainName = /^[A-Za-z0-9_-]{1,80}$/;
 
-/** The default program, the one that is called like the package or like a server, or the first. */
+/** Finds the default program, or the one named like the package or like a server, or the first. */
 export function findProgram(tree: Tree): Program | undefined {
   const manifest = parseToml(tree.text('Cargo.toml'));
   const found = [
@@ -54,7 +54,7 @@ function listPrograms(
   return [...named, ...own, ...files];
 }
 
-/** Folders of the members of a workspace; the last part may be "*". */
+/** Lists the member folders of a workspace; the last part may be "*". */
 function listMembers(tree: Tree, manifest: unknown): string[] {
   return readTexts(manifest, 'workspace', 'members')
     .slice(0, 50)
@@ -67,7 +67,7 @@ function listMembers(tree: Tree, manifest: unknown): string[] {
     );
 }
 
-/** A program of several databases is built for the one that needs no server. */
+/** A program that supports several databases is built for the one that needs no server. */
 function selectDatabaseFeature(manifest: unknown): string {
   const features = readField(manifest, 'features');
   const has = (name: string): boolean => readField(features, name) !== undefined;
@@ -84,7 +84,7 @@ const literals: readonly RegExp[] = [
 ];
 const aside = /(?:^|\/)(?:tests?|benches|examples|target)\//;
 
-/** undefined when there is none, or the environment has a say. Rocket reads ROCKET_PORT. */
+/** Returns undefined if there is none, or the port depends on the environment. Rocket reads ROCKET_PORT. */
 export function findRustPort(tree: Tree): number | undefined {
   const files = tree.entries
     .filter((each) => each.kind === 'file' && each.path.endsWith('.rs') && !aside.test(each.path))
@@ -108,15 +108,15 @@ export function findRustPort(tree: Tree): number | undefined {
 
 const calls = /Command::new\(\s{0,20}"(bunx?|npm|npx|node|yarn|pnpm)"/;
 
-/** The program of Node or Bun that build.rs calls first; undefined when it calls none. */
+/** Finds the first Node or Bun program that build.rs calls; undefined if it calls none. */
 export function findBuildScriptTool(tree: Tree): string | undefined {
   return calls.exec(tree.text('build.rs') ?? '')?.[1];
 }
 
-/** Lines that go before the compiler, with the repository in place: Node, the package manager, and the packages. */
+/** Renders the lines before the compiler, with the repository in place: Node, the package manager, and the packages. */
 export function buildScriptTools(tree: Tree, called: string): string[] {
   const project = readProject(tree);
-  // Bun also runs where the lock is another's.
+  // Bun also works with another manager's lock file.
   const managers = [
     project === undefined ? undefined : getManagerPackage(project),
     called.startsWith('bun') && project?.manager !== 'bun' ? 'bun@1' : undefined,
@@ -135,7 +135,8 @@ export function buildScriptTools(tree: Tree, called: string): string[] {
       : renderStep(
           'build.rs',
           `installing what it calls (${called})`,
-          // Node has its own list of authorities; the image's has those of the installation's mirror too.
+          // Node has its own list of certificate authorities; the image's list also has those of the installation's
+          // mirror.
           `RUN --mount=type=cache,target=/root/.npm export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt; ${commands.join(' && ')}`,
         )),
   ];
@@ -145,7 +146,7 @@ const config = /^(?:[^/]{1,60}\/)?tauri\.conf\.json5?$/;
 const servers =
   /^\s{0,9}"?(?:actix-web|axum|rocket|warp|hyper|tide|poem|salvo|gotham|ntex|tonic)"?(?:\.workspace)?\s{0,9}=/m;
 
-/** A refusal by name; undefined when it serves, or opens no window. */
+/** Rejects known desktop frameworks; undefined if the program serves, or opens no window. */
 export function detectDesktopApp(tree: Tree): Problem | undefined {
   const file = tree.entries.find((each) => each.kind === 'file' && config.test(each.path))?.path;
   if (file === undefined) return undefined;

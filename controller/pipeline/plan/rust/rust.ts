@@ -1,4 +1,4 @@
-// Plans Rust apps: one program of the package or workspace, with the files that it reads beside it.
+// Plans Rust apps: one program of the package or workspace, with the files that it reads at run time.
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { findMissingImage } from '../common/frontend.ts';
@@ -28,7 +28,7 @@ import { findDeclaredStart } from '../platforms/start.ts';
 
 const ignore = ['.git', '**/target', '**/node_modules', '**/.DS_Store'];
 const cache = '--mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/usr/local/cargo/git';
-/** Crates whose C libraries are found on the machine. */
+/** Crates that link C libraries of the system. */
 const libraries: Readonly<Record<string, { readonly build: readonly string[]; readonly run: readonly string[] }>> = {
   'openssl-sys': { build: ['libssl-dev', 'pkg-config'], run: ['libssl3'] },
   'pq-sys': { build: ['libpq-dev'], run: ['libpq5'] },
@@ -105,7 +105,7 @@ function renderBuildStage(tree: Tree, input: PlanInput, { name, features }: Prog
     `FROM ${images.rust} AS build`,
     ...listDebianPackages(tree, 'build'),
     'WORKDIR /app',
-    // A file that pins a channel asks for rustup, which is not needed for the one that is there.
+    // A file that pins a toolchain requires rustup, which the installed toolchain does not need.
     'ENV RUSTUP_TOOLCHAIN=stable SQLX_OFFLINE=true CARGO_NET_GIT_FETCH_WITH_CLI=true',
     ...renderArguments(input),
     'COPY . .',
@@ -118,7 +118,7 @@ function renderBuildStage(tree: Tree, input: PlanInput, { name, features }: Prog
   ];
 }
 
-/** Old locks name a version of time that newer compilers reject; its next ones are compatible. */
+/** Old lock files name a version of the crate `time` that newer compilers reject; its later releases are compatible. */
 function formatCompileCommand(what: string, locked: string): string {
   const build = `cargo build --release${locked}${what}`;
   if (locked === '') return build;
@@ -133,7 +133,7 @@ function renderRunStage(tree: Tree, port: number, command: string): string[] {
     'COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt',
     'COPY --from=build /out/server /usr/local/bin/server',
     'WORKDIR /app',
-    // Pages, templates and migrations that it reads from its folder, with what a build script has made there.
+    // Pages, templates and migrations that it reads at run time, including output of a build script.
     findBuildScriptTool(tree) === undefined
       ? renderCopy(['.'], './', '--chown=1000:1000')
       : renderCopy(['/app/'], './', '--from=build', '--chown=1000:1000'),

@@ -1,19 +1,19 @@
-// The last stage of every image that only serves files: nginx, unprivileged.
+// Renders the last stage of every image that only serves files: nginx, unprivileged.
 import { renderCopy, images } from '../recipe.ts';
 
 export interface Site {
   readonly port: number;
   /** Folder in the build context, or in the stage. */
   readonly from: string;
-  /** Stage to copy from; absent: the build context. */
+  /** Stage to copy from; if absent, the build context. */
   readonly stage?: string;
-  /** Any path that is no file answers with index.html (single-page apps). */
+  /** Paths without a file return index.html (single-page apps). */
   readonly fallback: boolean;
-  /** The site brings a 404.html. */
+  /** The site includes a 404.html. */
   readonly notFoundPage?: boolean;
 }
 
-/** Lines of the stage. Everything that nginx writes goes to /tmp or to its output, so that it runs as any user. */
+/** Renders the stage. nginx writes only to /tmp and its output streams, so it runs as any user. */
 export function serveFiles(site: Site): string[] {
   const flags = site.stage === undefined ? [] : [`--from=${site.stage}`];
   return [
@@ -32,8 +32,8 @@ export function serveFiles(site: Site): string[] {
 }
 
 function renderConfiguration(site: Site): string[] {
-  // With a fallback a folder is no page; without one its index is, and relative links in it need the redirect to
-  // "folder/".
+  // With a fallback, a folder is not a page. Without one, a folder's index is, and relative links in it require the
+  // redirect to "folder/".
   const order = site.fallback ? '$uri $uri.html $uri/index.html /index.html' : '$uri $uri/ $uri.html =404';
   return [
     'worker_processes 1;',

@@ -1,4 +1,4 @@
-// Plans a site of plain files, and checks whether a browser can load it as it is.
+// Plans a site of plain files, and checks whether a browser can load it without a build.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { defaultPort, renderDockerfile, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
@@ -21,7 +21,7 @@ export const staticSite: Language = {
     const reason = `${getIndexPath(folder)} makes this a static site; ${folder === '.' ? 'its files are' : `the folder ${folder} is`} served as ${folder === '.' ? 'they are' : 'it is'}.`;
     return {
       plan: { strategy: 'static', reason, port },
-      // A single page draws all its views itself, so any path must lead to it.
+      // A single page renders all its views itself, so every path must return it.
       dockerfile: renderDockerfile(
         reason,
         serveFiles({ port, from: folder, fallback: pages === 1, notFoundPage: site.has('404.html') }),
@@ -33,7 +33,7 @@ export const staticSite: Language = {
   },
 };
 
-/** A page that loads what is not there would be served, and stay empty. */
+/** A page that loads missing files would be served but stay empty. */
 function createUnbuiltProblem(file: string, missing: string): Problem {
   return {
     problem: {
@@ -52,16 +52,16 @@ function getIndexPath(folder: string): string {
 
 const pageBytes = 256 * 1024;
 const tags = /<(?:script|link)\b[^>]{0,500}?\b(?:src|href)\s{0,3}=\s{0,3}["']?([^"'\s>]{1,300})/gi;
-/** What no browser reads. */
+/** Source files that browsers cannot load. */
 const unbuiltSource = /\.(?:tsx?|jsx|vue|svelte|scss|sass|less|styl|coffee|elm)$/i;
 const wanted = /\.(?:m?js|css|tsx?|jsx|vue|svelte|scss|sass|less|styl|coffee|elm)$/i;
 
-/** All scripts and styles that index.html loads from here are here, and are what a browser reads. */
+/** Returns whether every local script and style of index.html exists and can be loaded by a browser. */
 export function hasAllAssets(tree: Tree, page = 'index.html'): boolean {
   return findMissingAsset(tree, page) === undefined;
 }
 
-/** A script or style of a page that is not there, or that has to be built first; undefined when there is none. */
+/** Finds a script or style of a page that does not exist or must be built first; undefined if there is none. */
 export function findMissingAsset(tree: Tree, page = 'index.html'): string | undefined {
   const text = tree.text(page, pageBytes) ?? '';
   const importMap = /type\s{0,3}=\s{0,3}["']importmap["']/i.test(text);
@@ -75,7 +75,7 @@ export function findMissingAsset(tree: Tree, page = 'index.html'): string | unde
 function isMissing(tree: Tree, folder: string, path: string, importMap: boolean): boolean {
   if (unbuiltSource.test(path)) return true;
   const file = posix.normalize(path.startsWith('/') ? path.slice(1) : posix.join(folder, path));
-  // A site below a path of its own names its files from there.
+  // A site under a subpath refers to its files with that prefix.
   const found = [file, file.split('/').slice(1).join('/')].find((each) => tree.has(each));
   if (found === undefined) return true;
   return (

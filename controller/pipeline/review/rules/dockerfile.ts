@@ -1,4 +1,4 @@
-// Rule: the Dockerfile to build is a plain file that asks for no other builder.
+// Rule: the Dockerfile is a regular file that requests no other builder.
 import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { isAuthoredDockerfile } from '../../plan/dockerfile/text.ts';
@@ -41,7 +41,7 @@ export const dockerfile: Rule = {
   },
 };
 
-/** The file itself, or the one in the repository that it is a link to. */
+/** Returns the file itself, or the repository file that it links to. */
 function resolveEntry(tree: Tree, file: string): TreeEntry | undefined {
   const entry = tree.entry(file);
   if (entry?.kind !== 'symlink') return entry;
@@ -50,7 +50,7 @@ function resolveEntry(tree: Tree, file: string): TreeEntry | undefined {
   return found?.kind === 'file' ? found : entry;
 }
 
-/** The first comment lines may name the program that reads the rest; only Docker's own is built in. */
+/** The first comment lines may name a frontend that parses the rest; only Docker's own is built in. */
 function checkSyntax(file: string, text: string): Finding[] {
   for (const [index, line] of text
     .replace(/^\ufeff/, '')

@@ -1,4 +1,4 @@
-// Rules about the files of a repository: size limits, names, symbolic links, Git LFS pointers, and source.path.
+// Rules about a repository's files: size limits, names, symbolic links, Git LFS pointers, and source.path.
 import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { PipelineInput } from '../../contract.ts';
@@ -11,7 +11,7 @@ type Limits = PipelineInput['limits'];
 const sizeFix =
   'Keep models, datasets and media out of the repository; download them when the app starts, or store them on a volume.';
 
-/** Adds up files one at a time, so that a hostile listing can be left at the first limit that it passes. */
+/** Counts files one at a time, so that a hostile listing is abandoned at the first limit that it exceeds. */
 export class LimitCounter {
   readonly #limits: Limits;
   files = 0;
@@ -21,20 +21,20 @@ export class LimitCounter {
     this.#limits = limits;
   }
 
-  /** A counter that goes on from here by itself. */
+  /** Returns a counter that continues from here independently. */
   copy(): LimitCounter {
     const copy = new LimitCounter(this.#limits);
     copy.take(this);
     return copy;
   }
 
-  /** Takes over the count of a copy. */
+  /** Adopts the count of a copy. */
   take({ files, bytes }: LimitCounter): void {
     this.files = files;
     this.bytes = bytes;
   }
 
-  /** Counts a file in. Gives the finding of the limit that it passes, if any. */
+  /** Counts a file. Returns the finding for the limit that it exceeds, if any. */
   add(path: string, bytes: number): Finding | undefined {
     this.files += 1;
     this.bytes += bytes;
@@ -128,7 +128,7 @@ export const symlinks: Rule = {
   },
 };
 
-/** Absolute ones are refused wherever they lead; the others by the way that they take. */
+/** Rejects absolute links regardless of their target, and relative links that leave the repository. */
 function judgeLink(entry: TreeEntry, tree: Tree): Finding[] {
   const target = entry.target ?? '';
   const shown = keepHead(toOneLine(target), 120);
@@ -156,7 +156,10 @@ function judgeLink(entry: TreeEntry, tree: Tree): Finding[] {
   ];
 }
 
-/** Every Python environment has links to the interpreter of the machine that made it. They lead nowhere, in an image as here. */
+/**
+ * Every Python environment links to the interpreter of the machine that created it. These links are dead, here as in an
+ * image.
+ */
 function isInVirtualEnvironment(path: string, tree: Tree): boolean {
   const match = /^(.{1,500})\/(?:bin|lib|lib64)\/python[\d.]{0,8}$|^(.{1,500})\/(?:bin\/[\w.-]{1,80}|lib64)$/.exec(
     path,
@@ -165,16 +168,16 @@ function isInVirtualEnvironment(path: string, tree: Tree): boolean {
   return folder !== undefined && (tree.has(`${folder}/pyvenv.cfg`) || tree.has(`${folder}/bin/activate`));
 }
 
-/** As tools read it that do not look at the files. */
+/** Resolves the path as text, like tools that do not read the file system. */
 function isOutsideByText(path: string, target: string): boolean {
   const reached = posix.join(posix.dirname(path), target);
   return reached === '..' || reached.startsWith('../');
 }
 
-/** As many as the kernel follows, after which the link leads nowhere. */
+/** The kernel's limit, after which the link is dead. */
 const maximumLinks = 40;
 
-/** As the kernel reads it: step by step, through every link on the way. "a/.." is not "." where a is a link. */
+/** Resolves the path as the kernel does: step by step, through every link. If a is a link, "a/.." is not ".". */
 function isOutsideThroughLinks(path: string, target: string, tree: Tree): boolean {
   const reached = splitPath(posix.dirname(path));
   const ahead = splitPath(target);
@@ -190,7 +193,7 @@ function isOutsideThroughLinks(path: string, target: string, tree: Tree): boolea
     }
     links += 1;
     const next = found.target ?? '';
-    // Refused by itself.
+    // Reported as a separate finding.
     if (posix.isAbsolute(next)) return false;
     ahead.unshift(...splitPath(next));
   }

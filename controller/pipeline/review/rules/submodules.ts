@@ -1,4 +1,5 @@
-// Rule: reports submodules that were not fetched, and rejects those that the build needs and unsafe addresses.
+// Rule: reports submodules that were not fetched, and rejects unsafe addresses and missing submodules that the build
+// needs.
 import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { Fault } from '../../contract.ts';
@@ -14,7 +15,7 @@ const fixNeeded =
   'Use an https address of a public repository on a git host that this installation allows, copy what you need into the repository (git subtree), or install it as a package during the build.';
 const maximumFindings = 10;
 
-/** Keys by which git was made to run commands, take options or read local paths. */
+/** Keys that can make git run commands, accept options or read local paths. */
 const oddKeys: readonly RegExp[] = [
   /^\s*url\s*=\s*["']?\s*(?:[a-z][a-z0-9+.-]{0,30}::|file:|-|!|\/)/i,
   /^\s*path\s*=\s*["']?\s*(?:-|!|\/|(?:[^"'\s]{0,200}\/)?\.\.(?:\/|["'\s]|$))/i,
@@ -46,7 +47,7 @@ function judgeSubmodule({ path, problem = '', passing }: Submodule, context: Rev
   };
 }
 
-/** What needs the folder, as the end of a sentence. */
+/** Describes what needs the folder, as the end of a sentence. */
 function findNeed(path: string, { tree, input }: ReviewContext): string | undefined {
   if (input.path === path || input.path.startsWith(`${path}/`)) return 'contains source.path';
   const app = tree.below(input.path);
@@ -54,7 +55,7 @@ function findNeed(path: string, { tree, input }: ReviewContext): string | undefi
   return findUse(app, input.path, dockerfile, path);
 }
 
-/** Lines that point git at a local path, a command or an option instead of a server. */
+/** Finds lines that point git at a local path, a command or an option instead of a server. */
 function findOddLines(file: string, text: string | undefined): Finding[] {
   const lines = (text ?? '').split('\n');
   return lines
@@ -75,13 +76,13 @@ function findOddLines(file: string, text: string | undefined): Finding[] {
     .slice(0, maximumFindings);
 }
 
-/** Manifests that can name a package in a folder. */
+/** Manifests that can refer to a package in a folder. */
 const manifests =
   /^(?:requirements[\w.-]{0,40}\.(?:txt|in)|pyproject\.toml|setup\.(?:py|cfg)|Pipfile|package\.json|pnpm-workspace\.yaml|Cargo\.toml|go\.(?:mod|work)|CMakeLists\.txt|[\w.-]{1,80}\.csproj)$/;
 
 /**
- * Which file of the app names the folder `path` (of the repository), as the end of a sentence: "is copied by line 3 of
- * Dockerfile". With a Dockerfile that alone decides.
+ * Names the app's file that refers to the folder `path` (of the repository), as the end of a sentence: "is copied by
+ * line 3 of Dockerfile". If there is a Dockerfile, only that decides.
  */
 function findUse(app: Tree, appPath: string, dockerfile: string | undefined, path: string): string | undefined {
   const folder = posix.relative(appPath, path);
@@ -97,7 +98,7 @@ function findUse(app: Tree, appPath: string, dockerfile: string | undefined, pat
   return undefined;
 }
 
-/** Number of the first line, comments left out, in which the folder or something in it stands as a path. */
+/** Returns the number of the first line, apart from comments, that contains the folder or a path inside it. */
 function findLineNaming(text: string, folder: string): number | undefined {
   const found = text
     .split('\n')

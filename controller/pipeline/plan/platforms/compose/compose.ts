@@ -1,4 +1,4 @@
-// What a compose file says: which image is the app, how it is started, and which backing services it has.
+// Reads a compose file: which image is the app, how it starts, and which backing services it needs.
 import { posix } from 'node:path';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
@@ -10,7 +10,7 @@ import { interpolate, type Lookup, splitWords } from './interpolate.ts';
 import { type ComposeService, readCompose } from './read.ts';
 import { findDisks } from './volumes.ts';
 
-/** Undefined where there is no compose file, or it says nothing of use. */
+/** Returns undefined if there is no compose file, or it declares nothing useful. */
 export function declareCompose(tree: Tree, options: ChoiceOptions): Declaration | undefined {
   const compose = readCompose(tree);
   if (compose === undefined) return undefined;
@@ -60,7 +60,7 @@ function resolveBuild(
     build: omitUndefined({
       path,
       dockerfile,
-      // A stage for development is none for visitors.
+      // A development stage is not for visitors.
       target: target === '' || /dev|test|debug/i.test(target) ? undefined : target,
       args: args.length === 0 ? undefined : args,
     }),
@@ -87,7 +87,7 @@ function warnAboutDockerfile(file: string, name: string, path: string): Finding 
   );
 }
 
-/** What a developer runs on his own machine. */
+/** Settings that only make sense on a developer's machine. */
 const ofDevelopment =
   /--reload\b|\bnodemon\b|\bair\b|(?:npm|yarn|pnpm|bun)(?: run)? (?:dev|start:dev|watch)\b|\bvite\b(?! preview)|next dev|\bwatch(?:fiff|man|exec)?\b|tail -f|sleep (?:infinity|[0-9])/;
 
@@ -128,10 +128,10 @@ function resolveArguments(source: string | string[] | undefined, lookup: Lookup)
   return resolved.length === each.length && resolved.every((word) => word !== '') ? resolved : undefined;
 }
 
-/** Ports that HTTP is most often served on, the likeliest first. */
+/** Ports that HTTP is most often served on, most likely first. */
 const likely = [8080, 8000, 3000, 80, 5000, 8501, 7860, 8888, 4000, 5173];
 
-/** The port inside: 3000 of 127.0.0.1:8080:3000/tcp. */
+/** Finds the container port: 3000 in 127.0.0.1:8080:3000/tcp. */
 function findPort({ ports = [], expose = [], environment = [] }: ComposeService, lookup: Lookup): number | undefined {
   const own = environment.find(([name]) => name === 'PORT')?.[1];
   const texts = ports.length > 0 ? ports : expose.length > 0 ? expose : [own ?? ''];

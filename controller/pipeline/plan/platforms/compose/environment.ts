@@ -1,4 +1,4 @@
-// The environment of the app in a compose file: literal values, defaults, and values of sample files.
+// Builds the app's environment from a compose file: literal values, defaults, and values from sample files.
 import { askedSecret } from '../../../../../crds/values.ts';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
@@ -20,13 +20,13 @@ const samples = [
   'example.env',
   '.env.local.example',
 ];
-/** What an author writes where a value has to be filled in. */
+/** Placeholders that an author writes for a value to fill in. */
 const blank = /^$|^<.{0,200}>$|your[-_ ]|xxx|change[-_ ]?(?:me|this)|replace[-_ ]|\.\.\.|^sk-|^todo$|^\*+$/i;
-/** Settings of development, which the platform's own are better than. */
+/** Development settings for which the platform has better values. */
 const ofDevelopment =
   /^(?:NODE_ENV|PORT|HOSTNAME|PATH|HOME|PWD|UID|GID|PUID|PGID|TZ|COMPOSE_[A-Z_]{1,40}|CHOKIDAR_USEPOLLING|WATCHPACK_POLLING)$/;
 
-/** Values of the sample files at the top of a repository; the first file that names a variable says. */
+/** Reads values from the sample files at the repository's root; the first file that sets a variable wins. */
 export function readSampleValues(tree: Tree): Lookup {
   const values = new Map<string, string>();
   for (const name of samples)
@@ -49,7 +49,7 @@ export function buildEnvironment(
   const missing = said.filter(([name, value]) => value === undefined && !isOwnSecret(name)).map(([name]) => name);
   const given = said.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
   const named = [...readEnvFiles(service, tree), ...given, ...said.map(([name]) => [name, ''] as const)];
-  // One that everybody can read in the repository is none.
+  // A secret that everyone can read in the repository is not a secret, so the platform generates one.
   const secret = named.filter(([name]) => isOwnSecret(name)).map(([name]) => [name, askedSecret] as const);
   const env = new Map([...readEnvFiles(service, tree), ...given, ...secret]);
   const open = [...env]
@@ -66,7 +66,7 @@ export function buildEnvironment(
   };
 }
 
-/** Values of its env_file. */
+/** Reads the values of its env_file. */
 function readEnvFiles({ env_file: paths = [] }: ComposeService, tree: Tree): [string, string][] {
   return paths
     .slice(0, 5)
@@ -88,7 +88,7 @@ function warnAboutPublicSecrets(file: string, names: readonly string[]): Finding
   );
 }
 
-/** The file itself if it is committed, else the sample next to it. */
+/** Reads the file itself if it is committed, or else the sample next to it. */
 function readEnvFile(tree: Tree, path: string): Map<string, string> {
   const own = path.replace(/^\.\//, '');
   const found = [own, `${own}.example`, `${own}.sample`, `${own}.template`, `${own}.dist`].find((each) =>
@@ -97,7 +97,7 @@ function readEnvFile(tree: Tree, path: string): Map<string, string> {
   return parseEnv(found === undefined ? '' : (tree.text(found, 64 * 1024) ?? ''));
 }
 
-/** Hosts under the names that they have here. */
+/** Replaces host names with the names that they have here. */
 function renameHosts(value: string, hosts: ReadonlyMap<string, string>): string {
   return [...hosts].reduce((text, [from, to]) => {
     const escaped = from.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);

@@ -1,15 +1,15 @@
-// Resolves variables and splits commands in a compose file as Docker Compose does.
+// Expands variables and splits commands in a compose file as Docker Compose does.
 
-/** Value of a variable; undefined: nobody says. */
+/** Looks up a variable; undefined if it is not set. */
 export type Lookup = (name: string) => string | undefined;
 
 const innermost = /\$\{([A-Za-z_][A-Za-z0-9_]{0,100})(?:(:?[-?+])([^${}]{0,1000}))?\}/g;
 const bare = /\$([A-Za-z_][A-Za-z0-9_]{0,100})/g;
 const deepest = 4;
-/** Stands for $$ until the end; no text has it. */
+/** Stands for $$ until the end; does not occur in text. */
 const dollar = '\u0000';
 
-/** The text with its variables; undefined when one of them is nobody's. */
+/** Expands a text's variables; undefined if one of them is not set. */
 export function interpolate(text: string, lookup: Lookup): string | undefined {
   const missing = new Set<string>();
   let current = text.replaceAll(dollar, '').replaceAll('$$', dollar);
@@ -39,12 +39,12 @@ function resolveValue(
   return '';
 }
 
-/** The variable that a text consists of: ${NAME} or $NAME alone. */
+/** Returns the name if the text is exactly one variable: ${NAME} or $NAME. */
 export function readOnlyVariable(text: string): string | undefined {
   return /^\$\{?([A-Za-z_][A-Za-z0-9_]{0,100})(?::?\?[^}]{0,300})?\}?$/.exec(text.trim())?.[1];
 }
 
-/** Lines of an .env file. */
+/** Parses the lines of an .env file. */
 export function parseEnv(text: string): Map<string, string> {
   const values = new Map<string, string>();
   for (const line of text.slice(0, 64 * 1024).split('\n')) {
@@ -62,10 +62,13 @@ function unquote(value: string): string {
   return quoted === null ? value.replace(/[ \t]{1,20}#.*$/, '').trim() : (quoted[2] ?? '');
 }
 
-/** One piece of a word: plain, in double quotes, in single quotes, after a backslash; or the blanks between words. */
+/**
+ * A part of a word: unquoted, in double quotes, in single quotes, escaped with a backslash; or whitespace between
+ * words.
+ */
 const piece = /\\([\s\S])|"((?:[^"\\]|\\[\s\S]){0,4000})"|'([^']{0,4000})'|([^\s"'\\]{1,4000})|(\s{1,4000})/y;
 
-/** The words of a command; undefined when a quote is left open. */
+/** Splits a command into words; undefined if a quote is not closed. */
 export function splitWords(command: string): string[] | undefined {
   const text = command.slice(0, 4_000).trim();
   const found: string[] = [];

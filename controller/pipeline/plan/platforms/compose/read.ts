@@ -1,4 +1,4 @@
-// Reads a compose file of unknown origin into one plain form, and classifies the images of its services.
+// Reads an untrusted compose file into a normalized form, and classifies the images of its services.
 import { posix } from 'node:path';
 import { z } from 'zod';
 import type { ServiceType } from '../../../../../crds/backing-services.ts';
@@ -63,7 +63,7 @@ export interface ComposeFile {
 /** In the order in which Docker Compose looks for them. */
 const names = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'];
 
-/** The compose file at the top of a repository, without services that are started on demand only. */
+/** Reads the compose file at the repository's root, without services that are started on demand only. */
 export function readCompose(tree: Tree): ComposeFile | undefined {
   const file = names.find((name) => tree.has(name));
   const parsed = z
@@ -81,7 +81,7 @@ export function readCompose(tree: Tree): ComposeFile | undefined {
   return { file, services };
 }
 
-/** A database that is built from a database is one: its own Dockerfile only adds settings. */
+/** A service built from a database image is a database: its Dockerfile only adds settings. */
 function toImageService(tree: Tree, given: ComposeService): ComposeService {
   const { context = '', dockerfile = 'Dockerfile' } = given.build ?? {};
   const text = given.build === undefined ? undefined : tree.text(posix.join(context, dockerfile), 64 * 1024);
@@ -96,7 +96,7 @@ interface KnownImage {
   readonly version?: string;
 }
 
-/** By the path of the image, without registry and tag. */
+/** By image path, without registry and tag. */
 const imageTypes: readonly (readonly [RegExp, ServiceType])[] = [
   [/(?:^|\/)(?:postgres|postgresql|pgvector|postgis|timescaledb|timescaledb-ha|pgvecto-rs)$/, 'postgres'],
   [/(?:^|\/)(?:redis|valkey|redis-stack|redis-stack-server|keydb|dragonfly)$/, 'redis'],
@@ -108,7 +108,7 @@ const imageTypes: readonly (readonly [RegExp, ServiceType])[] = [
   [/(?:^|\/)meilisearch$/, 'meilisearch'],
 ];
 
-/** The type and version of an image; undefined when it is none of a backing service. */
+/** Returns the type and version of an image; undefined if it is not a backing service. */
 export function findKnownImage(image: string): KnownImage | undefined {
   const [path = '', digest] = image.split('@', 2);
   const [, name = '', tag = ''] = /^(.{1,400}?)(?::([^:/]{1,128}))?$/.exec(path) ?? [];
@@ -118,12 +118,12 @@ export function findKnownImage(image: string): KnownImage | undefined {
   return version === undefined ? { type } : { type, version };
 }
 
-/** 16 of pg16 and 0.8.0-pg16, 1.2.3 of v1.2.3. */
+/** Parses 16 from pg16 and 0.8.0-pg16, and 1.2.3 from v1.2.3. */
 function parseImageVersion(tag: string): string | undefined {
   return /(?:^|-)pg([0-9]{1,3})/.exec(tag)?.[1] ?? /^v?([0-9]{1,6}(?:\.[0-9]{1,6}){0,3})/.exec(tag)?.[1];
 }
 
-/** Servers that stand before others, and are the platform's own work here. */
+/** Returns whether it is a reverse proxy, which the platform's gateway replaces. */
 export function isProxy({ name, image = '' }: { readonly name: string; readonly image?: string | undefined }): boolean {
   const path = image.split('@')[0]?.replace(/:[^:/]{0,128}$/, '') ?? '';
   return (
@@ -133,7 +133,7 @@ export function isProxy({ name, image = '' }: { readonly name: string; readonly 
   );
 }
 
-/** What only a developer starts: tests, tools, pages to look into a database. */
+/** Returns whether only a developer starts it: tests, tools, database viewers. */
 export function isDevelopmentService({
   name,
   image = '',
@@ -151,7 +151,7 @@ export function isDevelopmentService({
   );
 }
 
-/** Images that only bring a language: a developer's folder is mounted into them. */
+/** Returns whether the image only provides a language runtime, into which a developer's folder is mounted. */
 export function isLanguage(image: string): boolean {
   return /^(?:docker\.io\/)?(?:library\/)?(?:node|python|golang|ruby|php|openjdk|eclipse-temurin|maven|gradle|rust|elixir|oven\/bun|denoland\/deno|ubuntu|debian|alpine|busybox|composer)(?::|@|$)/.test(
     image,

@@ -1,4 +1,4 @@
-// Chooses which service of a compose file is the app, and turns its databases and stores into backing services.
+// Chooses the service of a compose file that is the app, and converts its databases and stores to backing services.
 import type { z } from 'zod';
 import type { services } from '../../../../../crds/backing-services.ts';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
@@ -15,15 +15,15 @@ import {
 } from './read.ts';
 
 interface ComposeChoice {
-  /** Undefined where the file has backing services only, or does not say which service is the app. */
+  /** Undefined if the file contains only backing services or does not show which service is the app. */
   readonly app?: ComposeService;
-  /** Those of a known image: databases and stores. */
+  /** Services with a known image: databases and stores. */
   readonly knownServices: readonly ComposeService[];
   readonly findings: readonly Finding[];
 }
 
 export interface ChoiceOptions {
-  /** Folder that the author has chosen, if any. */
+  /** Folder that the author chose, if any. */
   readonly path?: string | undefined;
   /** Name of the repository. */
   readonly repository: string;
@@ -48,7 +48,7 @@ export function chooseServices({ file, services }: ComposeFile, options: ChoiceO
   return { app: chosen, knownServices, findings: reportIgnored(file, others, chosen) };
 }
 
-/** Of images that are only published, the one that is called like the repository, or the only one. */
+/** Among services with only a published image, selects those named like the repository, or the only one. */
 function selectPublished(main: readonly ComposeService[], { repository }: ChoiceOptions): readonly ComposeService[] {
   const own = main.filter(({ image = '' }) => image.toLowerCase().includes(`/${repository.toLowerCase()}`));
   return own.length > 0 ? own : main.length === 1 ? main : [];
@@ -58,11 +58,12 @@ function chooseOne(candidates: readonly ComposeService[], { path }: ChoiceOption
   if (path !== undefined)
     return findReachable(candidates.filter(({ build }) => build === undefined || toFolder(build.context) === path));
   if (candidates.length === 1) return candidates[0];
-  // The Dockerfile at the top is the repository's own word about its image; what is built below is part of it, or aside.
+  // The Dockerfile at the root builds the repository's main image; images built in subfolders are parts of it, or
+  // tools.
   const top = candidates.filter(({ build }) => build !== undefined && toFolder(build.context) === '.');
   if (top.length === 1 && isUsual(top[0]?.build?.dockerfile)) return top[0];
   const open = candidates.filter(({ ports = [] }) => ports.length > 0);
-  // One that is reached, of the same image as the rest: they are jobs and workers of it, which the findings name.
+  // One published service whose image all others share: the others are its jobs and workers, which the findings name.
   return open.length === 1 && isOneImage(candidates) && candidates.every((each) => each === open[0] || isJob(each))
     ? open[0]
     : undefined;
@@ -83,12 +84,12 @@ function isOneImage(services: readonly ComposeService[]): boolean {
   );
 }
 
-/** Runs once and ends: migrations, seeds. */
+/** Returns whether it runs once and exits, such as migrations and seeds. */
 function isJob({ name, restart }: ComposeService): boolean {
   return restart === 'no' || /migrat|^init|-init$|setup|seed/i.test(name);
 }
 
-/** "./web/" is "web". */
+/** Normalizes "./web/" to "web". */
 export function toFolder(context: string): string {
   const folder = context.replace(/^(?:\.\/)+/, '').replace(/\/+$/, '');
   return folder === '' ? '.' : folder;
@@ -127,14 +128,14 @@ type Service = z.input<typeof services>[number];
 
 export interface BesideResult {
   readonly services: readonly Service[];
-  /** Names of hosts in the file that are called otherwise here. */
+  /** Host names in the file, by the names that they have here. */
   readonly hosts: ReadonlyMap<string, string>;
-  /** Variables of nobody that stand for a login, by what stands for them here. */
+  /** Login variables without a value, with the values that the platform generates. */
   readonly logins: ReadonlyMap<string, string>;
   readonly findings: readonly Finding[];
 }
 
-/** What each image reads of its environment, and what an absent password means to it. */
+/** Variables that each image reads, and the one whose empty value turns off authentication. */
 const read: Readonly<Record<Service['type'], { readonly pattern: RegExp; readonly open?: string }>> = {
   postgres: { pattern: /^POSTGRES_(?:USER|PASSWORD|DB|HOST_AUTH_METHOD|INITDB_ARGS)$/ },
   redis: { pattern: /^REDIS_PASSWORD$/, open: 'REDIS_PASSWORD' },
@@ -177,7 +178,7 @@ function toService(composeService: ComposeService, lookup: Lookup, logins: Map<s
   });
 }
 
-/** `onNobodys` learns of variables that nobody gives: the platform makes their values. */
+/** Calls `onNobodys` for variables that have no value anywhere: the platform generates theirs. */
 function readServiceEnvironment(
   given: ComposeService,
   type: Service['type'],
@@ -196,12 +197,12 @@ function readServiceEnvironment(
     if (pattern.test(variable)) take(variable, text ?? `\${${variable}}`);
   const required = findPassword(given);
   if (required !== undefined) take('REDIS_PASSWORD', required);
-  // Without a password in the file, the app gives none either.
+  // Without a password in the file, the app sends none either.
   if (open !== undefined && !env.has(open) && !hasPasswordSetting(given, open)) env.set(open, '');
   return env;
 }
 
-/** The file sets it, with a value that nobody gives: one is generated. */
+/** Returns whether the file sets the variable without a value; the platform then generates one. */
 function hasPasswordSetting({ environment = [], command }: ComposeService, name: string): boolean {
   return environment.some(([key]) => key === name) || String(command ?? '').includes('--requirepass');
 }
@@ -211,13 +212,13 @@ function toLoginField(variable: string): 'user' | 'password' | 'database' {
   return /DB$|DATABASE$/.test(variable) ? 'database' : 'user';
 }
 
-/** redis-server --requirepass secret */
+/** Finds the password in `redis-server --requirepass secret`. */
 function findPassword({ command }: ComposeService): string | undefined {
   const each = typeof command === 'string' ? (splitWords(command) ?? []) : (command ?? []);
   return each.includes('--requirepass') ? each[each.indexOf('--requirepass') + 1] : undefined;
 }
 
-/** A host name of at most 30 characters, as Kubernetes writes it. */
+/** Converts a name to a host name of at most 30 characters that Kubernetes accepts. */
 function toHostName(name: string): string {
   const label = name
     .toLowerCase()

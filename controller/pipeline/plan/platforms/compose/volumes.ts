@@ -1,4 +1,4 @@
-// Which volumes of a compose service become disks of the app.
+// Selects the volumes of a compose service that become disks of the app.
 import { posix } from 'node:path';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
@@ -8,7 +8,7 @@ import type { ComposeService } from './read.ts';
 
 type Mount = NonNullable<ComposeService['volumes']>[number];
 
-/** What is made anew, or comes with the image: a disk there would be of no use, or hide it. */
+/** Folders that are generated, or part of the image: a disk there would be useless, or hide the image's files. */
 const remade =
   /(?:^|\/)(?:node_modules|\.next|\.nuxt|\.venv|venv|__pycache__|\.cache|cache|\.npm|static|staticfiles|dist|build|target|vendor|bundle|certs?|ssl)(?:\/|$)/i;
 const code =
@@ -32,19 +32,19 @@ function cleanMount({ source, target }: Mount): Mount {
   return { source, target: posix.normalize(target).replace(/(?!^)\/+$/, '') };
 }
 
-/** Whether a disk can be mounted there without hiding what the image brings. */
+/** Returns whether a disk can be mounted there without hiding files of the image. */
 export function isDataFolder(target: string): boolean {
   return target.startsWith('/') && !code.test(target) && !ofSystem.test(target) && !remade.test(target);
 }
 
-/** A volume by name or without one, or a folder of the machine that the repository does not bring. */
+/** Returns whether it is a named or anonymous volume, or a host folder that is not part of the repository. */
 function isDataMount({ source, target }: Mount, tree: Tree): boolean {
   if (!isDataFolder(target)) return false;
   if (source === '') return true;
   if (!/^[./~$]/.test(source)) return true;
   if (!/^\.\.?\//.test(source) && source !== '.') return false;
   const folder = toFolder(source);
-  // A folder that is committed with nothing but its placeholder is made for data.
+  // A committed folder that contains only a placeholder is meant for data.
   const inside = tree
     .below(folder)
     .entries.filter((each) => each.kind === 'file' && !/(?:^|\/)\.git(?:keep|ignore)$/.test(each.path));

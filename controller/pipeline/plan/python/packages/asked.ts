@@ -1,4 +1,4 @@
-// Which versions of a package the author's files ask for, and whether any of them is new enough.
+// Reads the versions of a package that the author's files request, and whether any of them is new enough.
 import semver from 'semver';
 import { readField, readKeys, parseJson, parseToml, readText, readTexts } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
@@ -7,7 +7,7 @@ import { normalizePackageName, parseRequirementName } from './names.ts';
 
 const lockBytes = 8 * 1024 * 1024;
 
-/** As it is written in the file that names the packages; undefined when it names no version. */
+/** The range as written in the file that names the packages; undefined if it gives no version. */
 export function readRequestedRange(tree: Tree, file: string, name: string): string | undefined {
   const range = readVersion(tree, file, name)?.trim();
   return range === undefined || range === '' || range === '*' ? undefined : range;
@@ -57,7 +57,7 @@ function readFromLines(requirements: readonly string[], name: string): string | 
   return /^[A-Za-z0-9._-]{1,100}[ \t]{0,9}(?:\[[^\]]{0,200}\])?[ \t]{0,9}\(?([^;#)]{0,200})/.exec(line ?? '')?.[1];
 }
 
-/** True when the range has no version from `first` on. One that cannot be read may have. */
+/** Returns true if the range has no version from `first` on; false if it cannot be parsed. */
 export function isBelow(range: string, first: string): boolean {
   const converted = range
     .split('||')
@@ -66,7 +66,7 @@ export function isBelow(range: string, first: string): boolean {
   return semver.validRange(converted) !== null && !semver.intersects(converted, `>=${first}`);
 }
 
-/** A clause of PEP 440 or of Poetry as npm writes it. What follows the third number (post1, rc1) is left out. */
+/** Converts a PEP 440 or Poetry clause to npm syntax. Drops everything after the third number (post1, rc1). */
 function toNpmComparator(clause: string): string {
   const match = /^(===?|!=|<=|>=|<|>|~=|\^|~)?\s{0,9}v?(\d{1,9}(?:\.(?:\d{1,9}|\*)){0,2})/.exec(clause.trim());
   if (match === null) return '';
@@ -89,14 +89,14 @@ const writers: Readonly<Record<string, Writer>> = {
   '>=': formatBound,
   '^': formatAsIs,
   '~': formatAsIs,
-  // The last number may grow: ~=0.8 goes on until 1, which npm's own ~ does not.
+  // The last number may increase: ~=0.8 allows everything below 1, which npm's ~ does not.
   '~=': (version) =>
     version.split('.').length > 2
       ? `~${version}`
       : `>=${formatThreeNumbers(version)} <${Number(version.split('.')[0] ?? '0') + 1}.0.0`,
 };
 
-/** Three numbers: 0.8 is 0.8.0 in Python, and any of 0.8 to npm. */
+/** Formats three numbers: Python reads 0.8 as 0.8.0, npm as any 0.8 version. */
 function formatThreeNumbers(version: string): string {
   const [major = '0', minor = '0', patch = '0'] = version.split('.');
   return `${major}.${minor}.${patch}`;

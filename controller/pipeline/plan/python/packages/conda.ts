@@ -1,4 +1,4 @@
-// Reads a conda environment: its pip part, and the names of conda that PyPI has as well.
+// Reads a conda environment: its pip section, and the conda packages that PyPI has too.
 import { parse } from 'yaml';
 import { readField } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
@@ -11,7 +11,7 @@ import { isLine } from './pipfile.ts';
 const list = '/opt/requirements.txt';
 const files = ['environment.yml', 'environment.yaml', 'conda.yml', 'conda.yaml'];
 
-/** Names that differ on PyPI. */
+/** Packages with another name on PyPI. */
 const renamed: Readonly<Record<string, string>> = {
   pytorch: 'torch',
   'pytorch-cpu': 'torch',
@@ -26,7 +26,7 @@ const renamed: Readonly<Record<string, string>> = {
   'matplotlib-base': 'matplotlib',
   ruamel_yaml: 'ruamel.yaml',
 };
-/** Packages of conda that are Debian's here. */
+/** Conda packages that come from Debian here. */
 const programs: Readonly<Record<string, string>> = {
   ffmpeg: 'ffmpeg',
   git: 'git',
@@ -37,21 +37,21 @@ const programs: Readonly<Record<string, string>> = {
   pandoc: 'pandoc',
   imagemagick: 'imagemagick',
 };
-/** What conda needs for itself, and libraries that wheels hold. */
+/** Packages that conda itself needs, and libraries that wheels include. */
 const needless =
   /^(?:python|pip|setuptools|wheel|conda|_.{0,60}|lib.{0,60}|ld_impl.{0,40}|mkl.{0,40}|blas|openblas|openssl|ca-certificates|sqlite|tk|xz|zlib|readline|ncurses|bzip2|ncurses|icu|intel-openmp|tzdata|certifi|cudatoolkit|pytorch-cuda|pytorch-mutex|cuda.{0,40}|cudnn|nccl|gcc.{0,40}|gxx.{0,40}|cxx-compiler|compilers|make|cmake|freetype|jpeg|gmp|nettle|gnutls|lame|openh264|zstd|lz4-c|brotli.{0,20}|expat|glib|harfbuzz|cairo|yaml|krb5|pcre.{0,10})$/;
 
 export interface CondaEnvironment {
   readonly file: string;
-  /** Lines that pip reads. */
+  /** Requirement lines for pip. */
   readonly requirements: readonly string[];
   /** Debian packages. */
   readonly debian: readonly string[];
-  /** The Python that it asks for. */
+  /** The requested Python version. */
   readonly python?: string;
 }
 
-/** The environment that the tree describes; undefined when there is none that can be read. */
+/** Reads the environment; undefined if there is no readable one. */
 export function readConda(tree: Tree): CondaEnvironment | undefined {
   const file = files.find((each) => tree.has(each));
   const dependencies = file === undefined ? undefined : parseDependencies(tree.text(file, 256 * 1024));
@@ -94,7 +94,7 @@ function parseDependencies(text: string | undefined): unknown {
   }
 }
 
-/** `channel::name=1.2=build`, `name>=1.2`, `name 1.2.*`. */
+/** Parses `channel::name=1.2=build`, `name>=1.2` and `name 1.2.*`. */
 function parseCondaSpec(spec: string): { name: string; version: string | undefined } {
   const match =
     /^(?:[\w.-]{1,60}::)?([A-Za-z0-9_][\w.-]{0,80})(?:\[[^\]]{0,80}\])?\s{0,5}([^=<>!~\s].{0,60}|[=<>!~].{0,80})?$/.exec(
@@ -112,7 +112,7 @@ function toPypiRequirement({ name, version }: { name: string; version: string | 
   ];
 }
 
-/** `=1.2` of conda is 1.2 and its patches; a build after it means nothing to PyPI. */
+/** Conda's `=1.2` means 1.2 and its patch releases; a build string after it has no meaning on PyPI. */
 function toPypiVersion(version: string | undefined): string {
   if (version === undefined) return '';
   const exact = /^={1,2}\s?([0-9][\w.]{0,30})(\.\*)?(?:=.{0,60})?$/.exec(version);

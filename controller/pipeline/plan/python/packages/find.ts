@@ -1,4 +1,4 @@
-// Finds which packages a Python project wants, and how they are installed.
+// Finds the packages that a Python project needs, and how to install them.
 import { readKeys, parseToml, readText } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { formatReport } from '../../build-warnings.ts';
@@ -15,15 +15,15 @@ import {
 import { findPipfilePackages } from './pipfile.ts';
 
 export interface PythonPackages {
-  /** File that names the packages. */
+  /** File that lists the packages. */
   readonly file: string;
-  /** Normalized names (PEP 503): the direct dependencies, and with a lock file all others. */
+  /** Normalized names (PEP 503): the direct dependencies and, with a lock file, all others. */
   readonly names: ReadonlySet<string>;
-  /** Lines of the build stage that install them into /opt/venv; `extra` are packages beyond the author's. */
+  /** Renders the build stage's lines that install them into /opt/venv; `extra` are packages beyond the author's. */
   install(extra: readonly string[]): string[];
 }
 
-/** How this tree names its packages; undefined when it does not. */
+/** Finds how this tree lists its packages; undefined if it does not. */
 export function findPackages(tree: Tree): PythonPackages | undefined {
   const found =
     findUvPackages(tree) ??
@@ -37,7 +37,7 @@ export function findPackages(tree: Tree): PythonPackages | undefined {
   return found === undefined ? undefined : { ...found, names: removeOwnName(tree, found.names) };
 }
 
-/** A project may name itself, for its own extras. */
+/** A project may list itself, to use its own extras. */
 function removeOwnName(tree: Tree, names: ReadonlySet<string>): ReadonlySet<string> {
   const own = readText(parseToml(tree.text('pyproject.toml')), 'project', 'name');
   return own === undefined ? names : new Set([...names].filter((name) => name !== normalizePackageName(own)));
@@ -69,7 +69,8 @@ function findPoetryPackages(tree: Tree): PythonPackages | undefined {
   const names = new Set([...listProjectNames(tree), ...listLockedNames(tree, 'poetry.lock')]);
   const program = '/root/.local/bin/poetry';
   const exported = `${program} export --only main --without-hashes --format requirements.txt`;
-  // A lock that does not fit its manifest any more is made anew. Older ones know only authorities of their own.
+  // If the lock file no longer matches its manifest, lock again. Older versions of Poetry use only their bundled
+  // certificate authorities.
   const renewed = `REQUESTS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt ${program} lock --no-interaction --no-ansi 1>&2 && ${exported} && ${formatReport('poetry-lock', 'poetry.lock')} 1>&2`;
   return {
     file: 'poetry.lock',
@@ -107,7 +108,7 @@ function findRequirements(tree: Tree): PythonPackages | undefined {
   if (file === undefined) return undefined;
   const content = tree.text(file) ?? '';
   const lines = content.split('\n').map((line) => line.trim());
-  // Lines that point at other files of the repository need them to be there first.
+  // Lines that refer to other files of the repository need those files first.
   const whole =
     file.includes('/') ||
     lines.some((line) =>
@@ -124,7 +125,7 @@ function findRequirements(tree: Tree): PythonPackages | undefined {
   };
 }
 
-/** The only list of the repository, in a folder that no other manifest claims. */
+/** Finds the only requirements list in the repository, in a folder without another manifest. */
 function findOnlyRequirements(tree: Tree): string | undefined {
   if (['pyproject.toml', 'Pipfile', 'setup.py', 'setup.cfg'].some((each) => tree.has(each))) return undefined;
   const found = tree.entries.filter(
@@ -135,7 +136,7 @@ function findOnlyRequirements(tree: Tree): string | undefined {
   return found.length === 1 ? found[0]?.path : undefined;
 }
 
-/** Versions such as 2.1.0+cu118 are on an index of CUDA wheels alone. */
+/** Versions such as 2.1.0+cu118 exist only on an index of CUDA wheels. */
 function renderCpuPins(file: string): string[] {
   return renderStep(
     file,
@@ -149,7 +150,7 @@ function findProjectPackages(tree: Tree): PythonPackages | undefined {
   if (readKeys(parsed, 'project').length === 0 && readKeys(parsed, 'tool', 'poetry').length === 0) return undefined;
   const names = new Set(listProjectNames(tree));
   if (readKeys(parsed, 'project').length > 0) {
-    // Only the dependencies: an app seldom is a well-formed package itself.
+    // Install only the dependencies: an app is rarely a well-formed package.
     return {
       file: 'pyproject.toml',
       names,

@@ -1,17 +1,17 @@
-// Writes the steps that install packages into /opt/venv, and what is tried when the first try fails.
+// Renders the steps that install packages into /opt/venv, with fallbacks if the first attempt fails.
 import { formatReport } from '../../build-warnings.ts';
 import { renderStep } from '../../recipe.ts';
 
 export const cache = '--mount=type=cache,target=/root/.cache';
 export const uv = '/opt/uv/bin/uv';
 const helper = '/opt/uv/install';
-/** Ends what is written into the Dockerfile as a file. */
+/** Ends a file that is written inside the Dockerfile. */
 export const endOfList = 'EOF';
 
 /**
- * A package without a wheel wants a compiler, which most apps do not need. A list that names no versions gets packages
- * of today, which may not fit each other any more; those of the day when the list was written did. Its file bears that
- * date, for a clone gives all files the time of the commit.
+ * Most apps do not need a compiler, so it is installed only if a package without a wheel fails to build. A list without
+ * versions gets today's packages, which may no longer be compatible; those from the day when the list was written were.
+ * The list's file time is that day, because a clone sets all file times to the commit's.
  */
 const script = `#!/bin/bash
 # install FILE ARGUMENTS: uv pip install; once more with a compiler, or with the packages of FILE's own day.
@@ -34,12 +34,12 @@ attempt --exclude-newer "$day" "$@" > /tmp/second 2>&1 || { echo "the versions o
 ${formatReport('packages-of-the-day', '${list##*/}')}
 `;
 
-/** Lines that put the script into the build stage. */
+/** Renders the lines that add the script to the build stage. */
 export function renderInstaller(): string[] {
   return renderListFile(helper, script.trimEnd().split('\n'));
 }
 
-/** Installs by a list that bears no versions, or not all of them. */
+/** Installs from a list that pins no versions, or only some. */
 export function renderPipInstall(file: string, ...what: readonly string[]): string {
   return `RUN ${cache} bash ${helper} ${file} ${what.join(' ')}`;
 }
@@ -55,14 +55,14 @@ export function renderExtras(extra: readonly string[]): string[] {
       );
 }
 
-/** A file of the planner's own, for lists that no installer reads as they are. Each line is checked by its caller. */
+/** Writes a requirements file for lists that no installer reads directly. Callers validate each line. */
 export function renderListFile(path: string, lines: readonly string[]): string[] {
   return [`COPY <<'${endOfList}' ${path}`, ...lines, endOfList];
 }
 
 /**
- * Installs locked packages by the list that a command writes, and no others. Without CUDA what only a GPU needs is left
- * out, and torch comes from the index of CPU wheels.
+ * Installs exactly the locked packages, from the list that a command prints. Omits packages that only a GPU needs, and
+ * takes torch from the CPU wheel index.
  */
 export function renderExportedInstall(exported: string, lock: string, withoutCuda: boolean): string {
   const list = '/tmp/locked.txt';

@@ -1,4 +1,4 @@
-// Reads package names as Python defines them, and knows which packages bring torch.
+// Normalizes Python package names, and knows which packages bring torch.
 import { parseToml, readKeys, readTexts } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 
@@ -9,13 +9,13 @@ export function normalizePackageName(name: string): string {
   return name.toLowerCase().replace(/[-_.]+/g, '-');
 }
 
-/** The name at the beginning of a requirement; none for an option. */
+/** Parses the name at the start of a requirement; empty for an option. */
 export function parseRequirementName(requirement: string): string[] {
   const name = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,100}[A-Za-z0-9])?/.exec(requirement)?.[0];
   return name === undefined || requirement.startsWith('-') ? [] : [normalizePackageName(name)];
 }
 
-/** What pyproject.toml names. */
+/** Lists the names in pyproject.toml. */
 export function listProjectNames(tree: Tree): string[] {
   const parsed = parseToml(tree.text('pyproject.toml'));
   return [
@@ -24,7 +24,7 @@ export function listProjectNames(tree: Tree): string[] {
   ];
 }
 
-/** Every package of uv.lock or poetry.lock, also those that another one brings. */
+/** Lists every package in uv.lock or poetry.lock, including indirect ones. */
 export function listLockedNames(tree: Tree, file: string): string[] {
   return [...(tree.text(file, lockBytes) ?? '').matchAll(/^name = "([A-Za-z0-9._-]{1,100})"$/gm)].map((match) =>
     normalizePackageName(match[1] ?? ''),
@@ -49,7 +49,7 @@ const bringing: ReadonlySet<string> = new Set([
   'marker-pdf',
 ]);
 
-/** The package that brings torch; undefined when none is known to. */
+/** Returns a package that brings torch; undefined if none is known to. */
 export function findTorchSource(names: Iterable<string>): string | undefined {
   return [...names].find((name) => bringing.has(name));
 }

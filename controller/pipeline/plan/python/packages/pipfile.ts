@@ -1,4 +1,4 @@
-// Reads the packages of Pipenv: Pipfile.lock where there is one, else Pipfile.
+// Reads Pipenv's packages from Pipfile.lock, or from Pipfile if there is no lock.
 import { readField, readKeys, parseJson, parseToml, readText, readTexts } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { renderCopy, renderStep } from '../../recipe.ts';
@@ -33,7 +33,7 @@ export function findPipfilePackages(tree: Tree): PythonPackages | undefined {
   };
 }
 
-/** One package as a line of requirements; none for what names files of the author. */
+/** Formats a package as a requirement line; empty if it refers to the author's files. */
 function formatRequirement(name: string, value: unknown): string[] {
   if (readField(value, 'path') !== undefined || readField(value, 'file') !== undefined) return [];
   const extra = readTexts(value, 'extras').join(',');
@@ -53,7 +53,7 @@ function formatVersion(value: unknown): string {
   return `${version === '*' ? '' : version}${marker === undefined ? '' : ` ; ${marker}`}`;
 }
 
-/** One plain line: no more than a requirement needs, and not the word that ends a written list. */
+/** Returns whether it is a plain requirement on one line, and not the word that ends a here-document. */
 export function isLine(line: string): boolean {
   return line !== endOfList && /^[A-Za-z0-9][\w.[\],<>=!~*+@:/ ;'"()-]{0,300}$/.test(line);
 }

@@ -1,4 +1,4 @@
-// Web frameworks of which a variable of a module holds the application: FastAPI, Starlette, Litestar, Quart, Sanic, Flask.
+// Starts frameworks whose application is a module variable: FastAPI, Starlette, Litestar, Quart, Sanic, Flask.
 import { posix } from 'node:path';
 import { quoteShellWord } from '../../recipe.ts';
 import type { PythonStart } from './find.ts';
@@ -26,7 +26,7 @@ export function findApplication(sources: readonly Source[], names: ReadonlySet<s
     const best = selectLikeliest(sources, ({ text }) => {
       const target = findTarget(text, framework, makers);
       if (target === undefined) return undefined;
-      // A sub-application, or a file that only tries something, has less of this.
+      // A sub-application or an experiment uses fewer of these.
       const used = /\.(?:include_router|register_blueprint|mount|add_middleware|add_url_rule)\(/.test(text) ? 6 : 0;
       return { score: (target.factory ? 0 : 12) + used + (isScript(text) ? 4 : 0), found: target };
     });
@@ -35,7 +35,7 @@ export function findApplication(sources: readonly Source[], names: ReadonlySet<s
   return undefined;
 }
 
-/** Names of the functions that make an application of the framework. */
+/** Lists the functions that create an application of the framework. */
 function listMakers(sources: readonly Source[], framework: string): ReadonlySet<string> {
   return new Set(
     sources
@@ -45,7 +45,10 @@ function listMakers(sources: readonly Source[], framework: string): ReadonlySet<
   );
 }
 
-/** The variable that holds the application, or the function that makes it; what the module made itself comes first. */
+/**
+ * Finds the variable that holds the application, or the function that creates it. An application created in the module
+ * takes precedence.
+ */
 function findTarget(text: string, framework: string, makers: ReadonlySet<string>): Target | undefined {
   const own = findAssignedName(text, String.raw`(?:[a-z]{1,20}\.)?${framework}`);
   if (own !== undefined && text.includes(framework)) return { target: own, factory: false };
@@ -58,7 +61,7 @@ function findTarget(text: string, framework: string, makers: ReadonlySet<string>
   return maker === undefined ? undefined : { target: maker, factory: true };
 }
 
-/** Name of the variable of the module that gets the result of this call. */
+/** Returns the module variable that this call's result is assigned to. */
 function findAssignedName(text: string, call: string): string | undefined {
   return new RegExp(String.raw`^([A-Za-z_]\w{0,60})[ \t]{0,9}(?::[^=\n]{0,80})?=[ \t]{0,9}${call}\(`, 'm').exec(
     text,
@@ -77,7 +80,7 @@ function serve({ framework, server, source, sources, target, factory, names }: S
   const place = locateModule(source, sources);
   const because = `${source.path} ${factory ? `makes a ${framework} application in ${target}()` : `holds the ${framework} application "${target}"`}.`;
   const needs = names.has(server) ? [] : [server];
-  // Without a library for them uvicorn refuses the websockets that many of these apps open.
+  // Without a websocket library, uvicorn rejects the websockets that many of these apps use.
   const sockets =
     server === 'uvicorn' && !names.has('websockets') && /websocket/i.test(source.text) ? ['websockets'] : [];
   return {
@@ -106,7 +109,7 @@ const commands: Readonly<Record<Server, (place: Place & Target) => string>> = {
 };
 
 /**
- * Module name of a file, and the folder that it is imported from: its own when it imports its neighbours by plain
+ * Returns a file's module name, and the folder to import it from: its own folder if it imports its neighbours by plain
  * names.
  */
 export function locateModule(source: Source, sources: readonly Source[]): Place {
@@ -126,14 +129,14 @@ export function locateModule(source: Source, sources: readonly Source[]): Place 
   };
 }
 
-/** How many folders of the path stand above the package that its own modules import: `backend/shop` imports `shop`. */
+/** Counts the folders above the package that the modules import: `backend/shop` imports `shop`. */
 function countRootSegments(segments: readonly string[], imported: ReadonlySet<string | undefined>): number {
   const own = segments.findIndex((segment, index) => index > 0 && imported.has(segment));
   if (own !== -1 && !imported.has(segments[0])) return own;
   return segments[0] === 'src' && !imported.has('src') ? 1 : 0;
 }
 
-/** Modules and packages beside the file. */
+/** Lists the modules and packages next to the file. */
 function listNeighbours(source: Source, sources: readonly Source[]): string[] {
   const folder = posix.dirname(source.path);
   return sources

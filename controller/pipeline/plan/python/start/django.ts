@@ -1,10 +1,10 @@
-// Starts Django by its WSGI or ASGI module, with its database brought up to date before.
+// Starts Django with its WSGI or ASGI module, after migrating the database.
 import { posix } from 'node:path';
 import type { Tree } from '../../../tree.ts';
 import { quoteShellWord } from '../../recipe.ts';
 import type { PythonStart } from './find.ts';
 
-/** The folder that holds manage.py: the top, or one below it; undefined when there is none. */
+/** Finds the folder with manage.py: the root, or one level below; undefined if there is none. */
 export function findDjangoFolder(tree: Tree): string | undefined {
   const found = tree.entries.find((each) => each.kind === 'file' && /^(?:[\w-]{1,60}\/)?manage\.py$/.test(each.path));
   if (tree.has('manage.py')) return '.';
@@ -30,7 +30,9 @@ export function findDjangoStart(tree: Tree, names: ReadonlySet<string>): PythonS
   return undefined;
 }
 
-/** Folder of the settings that manage.py names: shop for shop.settings, config for config.settings.local. */
+/**
+ * Returns the folder of the settings that manage.py names: shop for shop.settings, config for config.settings.local.
+ */
 function findSettingsFolder(tree: Tree): string | undefined {
   const named = /DJANGO_SETTINGS_MODULE["'],\s{0,9}["']([\w.]{1,100})["']/.exec(tree.text('manage.py') ?? '')?.[1];
   return named === undefined ? undefined : named.replace(/\.settings\b.*$/, '').replaceAll('.', '/');
@@ -43,7 +45,7 @@ function createDjangoStart(
   names: ReadonlySet<string>,
   project: string | undefined,
 ): PythonStart {
-  // manage.py may put the folder of the project on the path by itself.
+  // manage.py may add the project's folder to the path itself.
   const root =
     project !== undefined && path.endsWith(`/${project}/${kind}.py`) ? posix.dirname(posix.dirname(path)) : '.';
   const module = `${posix.relative(root, path).slice(0, -3).replaceAll('/', '.')}:application`;
@@ -56,7 +58,7 @@ function createDjangoStart(
   const server = kind === 'asgi' ? ['uvicorn', 'websockets'] : ['gunicorn'];
   const [manage, file] = [posix.join(folder, 'manage.py'), posix.join(folder, path)];
   return {
-    // A database that is not there yet is no reason not to start: the app says so itself.
+    // Start even if the database is not ready yet: the app reports that itself.
     command: `${enter}{ python manage.py migrate --noinput || echo "The database could not be brought up to date." >&2; }; exec ${serve}`,
     framework: 'Django',
     because: `${manage} and ${file} make it a Django project.`,

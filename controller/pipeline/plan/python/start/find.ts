@@ -1,4 +1,4 @@
-// Finds how a Python app is started: by its Procfile, its framework, its own command, or its main file.
+// Finds how a Python app starts: from its Procfile, its framework, its own command, or its main file.
 import { readKeys, parseToml, readText } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { quoteShellWord } from '../../recipe.ts';
@@ -11,37 +11,37 @@ import { findScreen } from './screens.ts';
 import { hasImport, isScript, selectLikeliest, toPythonArguments, listPythonSources, type Source } from './sources.ts';
 
 export interface PythonStart {
-  /** Shell command, $PORT not yet expanded. */
+  /** Shell command, with $PORT not yet expanded. */
   readonly command: string;
   readonly framework?: string;
-  /** File and wording that led to it. */
+  /** A sentence that names the file and the evidence. */
   readonly because: string;
-  /** Packages that the command needs and the author may not have named. */
+  /** Packages that the command needs and the author may not have listed. */
   readonly needs: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
-  /** Port that it listens on whatever $PORT says. */
+  /** Port that it listens on, regardless of $PORT. */
   readonly port?: number | undefined;
-  /** How likely the file is that led to it, and whether its framework is among the packages. */
+  /** Likelihood of the file; `known` states whether its framework is among the packages. */
   readonly weight?: number;
   readonly known?: boolean;
-  /** It serves pages of another framework itself. */
+  /** It serves another framework's pages itself. */
   readonly mounts?: boolean;
-  /** Its file has a call that goes on until the app is stopped. */
+  /** Its file contains a call that runs until the app is stopped. */
   readonly serves?: boolean;
-  /** A page of another program, which would not be started. */
+  /** A second program with pages, which would not be started. */
   readonly other?: PythonStart;
-  /** Library of a bot that its file imports. */
+  /** Bot library that its file imports. */
   readonly bot?: string | undefined;
-  /** The command is one of the project itself, which has to be installed. */
+  /** The command belongs to the project, which must be installed first. */
   readonly ofProject?: true;
 }
 
-/** How the app starts; undefined when nothing says so. Names are those of the wanted packages. */
+/** Finds how the app starts; undefined if there is no evidence. `names` are the requested packages. */
 export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   return adaptDeclaredStart(tree, names) ?? detectStart(tree, names);
 }
 
-/** Reflex's own command compiles the pages anew at each start; here the image has them. */
+/** Reflex's own command recompiles the pages at every start; here they are part of the image. */
 function adaptDeclaredStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   const declared = findDeclaredStart(tree);
   const compiled =
@@ -58,17 +58,20 @@ function detectStart(tree: Tree, names: ReadonlySet<string>): PythonStart | unde
   return isBefore(drawn, served) ? drawn : combineStarts(served, drawn);
 }
 
-/** What only a file has that the README starts, or that lies far higher. */
+/** A lead that only a file from the README's start command, or one much closer to the root, can have. */
 const clearLead = 30;
 
-/** A page whose framework is named, and that lies or is called more like the app than the application beside it. */
+/**
+ * Returns whether a page takes precedence over an application: its framework is listed, and its name or location is
+ * more typical.
+ */
 function isBefore(drawn: PythonStart, served: PythonStart): boolean {
   if (served.framework === 'Django' || drawn.known !== true) return false;
   const lead = (drawn.weight ?? 0) - (served.weight ?? 0);
   return served.known !== true || lead >= (served.mounts === true ? clearLead : 1);
 }
 
-/** A file at the top that goes on until it is stopped, before an application that lies deep or only tries something. */
+/** Prefers a long-running file at the root to an application that lies deep or is only an experiment. */
 function findMainInstead(tree: Tree, sources: readonly Source[], served: PythonStart): PythonStart | undefined {
   if (served.framework === 'Django' || (served.weight ?? 0) > 0) return undefined;
   const main = findPlainStart(tree, sources);
@@ -78,18 +81,18 @@ function findMainInstead(tree: Tree, sources: readonly Source[], served: PythonS
 /** Frameworks whose pages are often mounted into an application that serves them. */
 const mounted: ReadonlySet<string> = new Set(['Gradio', 'NiceGUI', 'Dash', 'Voilà', 'Panel', 'Bokeh']);
 
-/** Of two programs one would be started here: half of the app. */
+/** Reports a second program: only one would be started, which is half of the app. */
 function combineStarts(served: PythonStart, drawn: PythonStart): PythonStart {
   if (mounted.has(drawn.framework ?? '')) return served;
   return { ...served, other: drawn };
 }
 
 const mains = ['main.py', 'app.py', 'server.py', 'run.py', 'webui.py', '__main__.py'];
-/** A call that goes on until the app is stopped. */
+/** A call that runs until the app is stopped. */
 const serving =
   /\.(?:run|launch|run_app|serve|serve_forever|listen|start_server|run_polling|infinity_polling|run_until_disconnected|mainloop)\(|uvicorn\.run\(|\brun_app\(|http\.server/;
 
-/** Libraries of bots, which call a service and are called by nobody. */
+/** Bot libraries, which call a service and receive no requests. */
 const bots = [
   'discord',
   'nextcord',
@@ -103,7 +106,7 @@ const bots = [
   'nio',
 ];
 
-/** A file that python starts: one that serves, else one that is called as such files are. */
+/** Finds a file that python runs: preferably one that serves, otherwise one with a typical name. */
 function findPlainStart(tree: Tree, sources: readonly Source[]): PythonStart | undefined {
   const best = selectLikeliest(sources, (source) => {
     const top = !source.path.includes('/');
@@ -125,7 +128,7 @@ function findPlainStart(tree: Tree, sources: readonly Source[]): PythonStart | u
   };
 }
 
-/** A command of [project.scripts]. */
+/** Finds a command in [project.scripts]. */
 function findProjectScript(tree: Tree, sources: readonly Source[]): PythonStart | undefined {
   const parsed = parseToml(tree.text('pyproject.toml'));
   const table =
@@ -146,7 +149,7 @@ function findProjectScript(tree: Tree, sources: readonly Source[]): PythonStart 
   };
 }
 
-/** The command that is called like a server, or like the project, or the only one. */
+/** Chooses the command named like a server or like the project, or the only one. */
 function chooseServerScript(scripts: readonly string[], project: string | undefined): string | undefined {
   return (
     scripts.find((each) => /(?:^|[-_])(?:server?|serve|web|webui|api|app|ui|gui|start)$/.test(each)) ??
@@ -155,7 +158,7 @@ function chooseServerScript(scripts: readonly string[], project: string | undefi
   );
 }
 
-/** Text of the module of `module.name:function`. */
+/** Reads the source of the module in `module.name:function`. */
 function readModuleText(sources: readonly Source[], entry: string): string | undefined {
   const path = (entry.split(':')[0] ?? '').replaceAll('.', '/');
   const files = [`${path}.py`, `src/${path}.py`, `${path}/__init__.py`];

@@ -1,4 +1,4 @@
-// Starts Python frameworks that draw their own pages, on $PORT behind a gateway that terminates HTTPS.
+// Starts Python frameworks that render their own pages, on $PORT behind a gateway that terminates HTTPS.
 import { posix } from 'node:path';
 import type { Tree } from '../../../tree.ts';
 import { quoteShellWord } from '../../recipe.ts';
@@ -11,9 +11,9 @@ interface Screen {
   readonly framework: string;
   /** Module that its files import. */
   readonly library: string;
-  /** What a file has that is started, rather than imported. */
+  /** Code that a file contains if it is started rather than imported. */
   readonly starts: RegExp;
-  /** A file without it is none of its pages. */
+  /** Files without it are not pages. */
   readonly required?: true;
   readonly start: (
     found: Place,
@@ -24,7 +24,7 @@ interface Place {
   readonly tree: Tree;
   readonly source: Source;
   readonly sources: readonly Source[];
-  /** The path as a word of a shell command. */
+  /** The path, quoted for a shell command. */
   readonly path: string;
 }
 
@@ -51,7 +51,7 @@ const screens: readonly Screen[] = [
     library: 'nicegui',
     starts: /\bui\.run\(/,
     required: true,
-    // Its own default, whatever $PORT says.
+    // The framework's own default, regardless of $PORT.
     start: (found) => ({ command: formatScriptCommand(found), port: findPortInFile(found.source.text) ?? 8080 }),
   },
   {
@@ -67,7 +67,7 @@ const screens: readonly Screen[] = [
     starts: /@(?:me|mesop)\.page\(/,
     start: (at) => {
       const { source, sources } = at;
-      // One that is mounted into an application which the file itself serves.
+      // The page is mounted into an application that the same file serves.
       if (/\buvicorn\.run\(/.test(source.text))
         return { command: formatScriptCommand(at), port: findPortInFile(source.text) };
       const { folder, module } = locateModule(source, sources);
@@ -138,7 +138,9 @@ const screens: readonly Screen[] = [
   },
 ];
 
-/** The server object where the module has one; else the module's application runs by itself, on the port that it is given. */
+/**
+ * Uses the module's server object if there is one; otherwise the module's application runs itself on the given port.
+ */
 function createDashStart({ source, sources }: Place): ReturnType<Screen['start']> {
   const { folder, module } = locateModule(source, sources);
   const at = folder === '.' ? '' : ` --chdir ${quoteShellWord(folder)}`;
@@ -152,11 +154,11 @@ function createDashStart({ source, sources }: Place): ReturnType<Screen['start']
     };
   const app = /^(\w{1,40})\s{0,9}=\s{0,9}(?:dash\.)?Dash\(/m.exec(source.text)?.[1] ?? 'app';
   const code = `import os, sys; sys.path.insert(0, '${folder}'); from ${module} import ${app} as it; it.run(host='0.0.0.0', port=int(os.environ['PORT']))`;
-  // The last word is for whoever reads the list of processes.
+  // The last argument only identifies the app in process lists.
   return { command: `exec python -c ${quoteShellWord(code)} ${quoteShellWord(source.path)}` };
 }
 
-/** The first framework whose library a likely file imports; a file that starts it counts more than one that helps. */
+/** Finds the first framework whose library a likely file imports. A file that starts it scores higher than a helper. */
 export function findScreen(
   tree: Tree,
   sources: readonly Source[],
@@ -184,7 +186,7 @@ function isScreenSource(
   names: ReadonlySet<string>,
 ): boolean {
   if (path.split('/').includes('pages') || (!starts && required === true)) return false;
-  // A main file may launch what modules of its own have drawn.
+  // A main file may launch pages that its other modules define.
   const launches = starts && library === 'gradio' && names.has('gradio') && (isScript(text) || weight > 5);
   return launches || hasImport(text, library);
 }
@@ -202,7 +204,7 @@ function toPythonStart({ framework, library, start }: Screen, at: Place, names: 
   };
 }
 
-/** Voilà serves notebooks, and has no file of Python. */
+/** Voilà serves notebooks, so it has no Python file. */
 function findVoilaStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   if (!names.has('voila')) return undefined;
   const notebooks = tree.entries.filter(
@@ -219,7 +221,7 @@ function findVoilaStart(tree: Tree, names: ReadonlySet<string>): PythonStart | u
   };
 }
 
-/** How a file is called that is started, rather than imported. */
+/** Typical names of files that are started rather than imported. */
 const leading: ReadonlySet<string> = new Set([
   'index.py',
   'app.py',
@@ -232,7 +234,7 @@ const leading: ReadonlySet<string> = new Set([
 ]);
 const maximumSteps = 4;
 
-/** The file itself, where none that leads imports it. */
+/** Returns the main file that imports this file, or the file itself if there is none. */
 function findLeader(source: Source, sources: readonly Source[]): Source {
   let leader = source;
   const passed = new Set([source.path]);
@@ -254,7 +256,7 @@ function shouldPrecede(one: Source, other: Source): boolean {
   );
 }
 
-/** Names by which a file can import another: from the top, from src, and from its own folder. */
+/** Lists the names under which a file can import another: from the root, from src, and from its own folder. */
 function listModuleNames(one: Source, other: Source): string[] {
   const dotted = other.path.replace(/(?:\/__init__)?\.py$/, '').replaceAll('/', '.');
   const folder = posix.dirname(one.path).replaceAll('/', '.');

@@ -1,11 +1,11 @@
-// The Python files among which the one that starts the app is looked for, and what speaks for each.
+// Lists the Python files that may start the app, with the evidence for each.
 import { posix } from 'node:path';
 import type { Tree } from '../../../tree.ts';
 
 export interface Source {
   readonly path: string;
   readonly text: string;
-  /** Higher is likelier: where it lies, how it is called, and whether the README starts it. */
+  /** Higher is more likely: based on location, name, and whether the README starts it. */
   readonly weight: number;
 }
 
@@ -29,11 +29,11 @@ const preferred = [
 ];
 const aside =
   /(?:^|\/)(?:tests?|docs?|examples?|samples?|scripts?|migrations|notebooks?|benchmarks?|evals?|tools|\.[^/]+|venv|node_modules)\/|(?:^|\/)(?:test_[^/]*|[^/]*_test|conftest|setup)\.py$/;
-/** Commands of a README that start a file. */
+/** README commands that start a file. */
 const starting =
   /(?:\bpython3?|\b(?:streamlit|chainlit|marimo|shiny|solara|uv)\s{1,3}run|\b(?:gradio|mesop|voila)|\b(?:panel|bokeh)\s{1,3}serve)\s{1,3}(?:python3?\s{1,3})?(?:\.\/)?([\w./-]{1,100}\.py)\b/g;
 
-/** Files at most two folders down, the likeliest first. */
+/** Lists files at most two folders deep, most likely first. */
 export function listPythonSources(tree: Tree): Source[] {
   const named = listReadmeStarts(tree);
   return tree.entries
@@ -47,7 +47,7 @@ export function listPythonSources(tree: Tree): Source[] {
     .map(({ path, weight }) => ({ path, weight, text: tree.text(path, sourceBytes) ?? '' }));
 }
 
-/** Names of files that only show or try something. */
+/** Names of examples and experiments. */
 const trial = /(?:^|[_-])(?:demo|example|sample|old|backup|copy|poc|playground)s?\.py$/i;
 
 function weigh(path: string): number {
@@ -63,7 +63,7 @@ function listReadmeStarts(tree: Tree): ReadonlySet<string> {
   return new Set([...content.matchAll(starting)].map((match) => match[1] ?? ''));
 }
 
-/** The likeliest by weight and by what is found in its text; the first of equals. */
+/** Selects the most likely source by its weight and the score of its text; the first if several are equal. */
 export function selectLikeliest<T>(
   sources: readonly Source[],
   look: (source: Source) => { readonly score: number; readonly found: T } | undefined,
@@ -78,17 +78,17 @@ export function selectLikeliest<T>(
   return best;
 }
 
-/** Is it started by its name, rather than imported? */
+/** Returns whether the file runs when started by name, rather than only when imported. */
 export function isScript(text: string): boolean {
   return /^if __name__\s{0,9}==\s{0,9}["']__(?:main|mp_main)__["']|^if __name__ in /m.test(text);
 }
 
-/** Does the file import a library, at its top or in a function? */
+/** Returns whether the file imports a library, at the top or inside a function. */
 export function hasImport(text: string, library: string): boolean {
   return new RegExp(String.raw`^[ \t]{0,40}(?:import|from)[ \t]{1,9}${library}\b`, 'm').test(text);
 }
 
-/** How python starts the file: as a module of its package where it imports its neighbours so. */
+/** Returns how python starts the file: as a module of its package if it imports its neighbours that way. */
 export function toPythonArguments(tree: Tree, source: Pick<Source, 'path' | 'text'>): string[] {
   const folder = posix.dirname(source.path);
   const inPackage = folder !== '.' && tree.has(`${folder}/__init__.py`);

@@ -1,14 +1,14 @@
-// Classifies licences by SPDX expression or by name: open source, custom terms, or limits on use.
+// Classifies licences by SPDX expression or name: open source, custom terms, or restricted use.
 import parse from 'spdx-expression-parse';
 import licenses from 'spdx-license-list';
 import type { LicensePolicy } from '../../../contract.ts';
 
-/** From the best to the worst. */
+/** From best to worst. */
 export const kinds = ['open', 'custom', 'restricted'] as const;
 export type Kind = (typeof kinds)[number];
 export type Terms = Pick<LicensePolicy, 'allow' | 'deny'>;
 
-/** Free by the judgement of the Free Software Foundation or by plain meaning, though never put before the OSI. */
+/** Free according to the Free Software Foundation or by their plain meaning, but never submitted to the OSI. */
 const openBeyondOsi: ReadonlySet<string> = new Set(
   [
     'AFL-1.1 AGPL-1.0 AGPL-1.0-only AGPL-1.0-or-later Apache-1.0 APSL-1.2 BSD-2-Clause-FreeBSD BSD-2-Clause-NetBSD BSD-2-Clause-Views',
@@ -21,18 +21,18 @@ const openBeyondOsi: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(' ')),
 );
 
-/** Those that limit commercial or hosted use, by what they say. */
+/** Licences whose terms limit commercial or hosted use. */
 const restricting = /^(?:CC-BY-NC|BUSL|SSPL|Elastic|PolyForm|Prosperity|Aladdin|NCGL|FSL|FCL|SUL)\b/;
 
-/** Is this SPDX id an open-source licence? */
+/** Returns whether this SPDX id is an open-source licence. */
 export function isOpenLicense(id: string): boolean {
   const plain = id.replace(/-(?:only|or-later)$|\+$/, '');
-  // Families whose variants have one text.
+  // Families whose variants share one text.
   if (/^(?:GFDL|OFL)-1\.\d/.test(id)) return true;
   return openBeyondOsi.has(id) || [id, plain, `${plain}-only`].some((each) => licenses[each]?.osiApproved === true);
 }
 
-/** What a licence of the SPDX list is to this installation. */
+/** Classifies a licence of the SPDX list for this installation. */
 export function classifyLicense(id: string, { allow, deny }: Terms): Kind {
   const plain = id.replace(/-(?:only|or-later)$|\+$/, '');
   const names = [id, plain, `${plain}-only`, `${plain}-or-later`];
@@ -43,12 +43,12 @@ export function classifyLicense(id: string, { allow, deny }: Terms): Kind {
 
 const byLowerCase = new Map(Object.keys(licenses).map((id) => [id.toLowerCase(), id]));
 
-/** The SPDX id that is spelled like this, in whatever case. */
+/** Finds the SPDX id with this spelling, ignoring case. */
 function findSpdxId(text: string): string | undefined {
   return byLowerCase.get(text.trim().toLowerCase());
 }
 
-/** "A OR B" is as good as its better side, "A AND B" as its worse one; undefined when this is no SPDX expression. */
+/** "A OR B" ranks as the better of the two, "A AND B" as the worse; undefined if it is not an SPDX expression. */
 export function classifyExpression(expression: string, terms: Terms): Kind | undefined {
   if (expression.length > 500) return undefined;
   try {
@@ -74,7 +74,7 @@ function classifyNode(node: Node, terms: Terms): Kind {
 
 type Form = readonly [RegExp, string];
 
-/** The first that fits counts, so what is more exact comes first. Hyphens and underscores are read as spaces. */
+/** The first match wins, so more exact patterns come first. Hyphens and underscores match spaces. */
 const shortForms: readonly Form[] = [
   [/\bsspl\b|server side public/, 'SSPL-1.0'],
   [/\bbusl\b|business source/, 'BUSL-1.1'],
@@ -117,7 +117,7 @@ const shortForms: readonly Form[] = [
 
 const maximumNameLength = 600;
 
-/** The SPDX id of the licence that a short text names. */
+/** Returns the SPDX id of the licence that a short text names. */
 export function parseLicenseName(text: string): string | undefined {
   const short = text.slice(0, maximumNameLength);
   const whole = findSpdxId(short);

@@ -1,4 +1,5 @@
-// Rule: the repository states a recognizable licence. The installation decides about custom, restrictive and missing licences.
+// Rule: the repository has a recognizable licence. The installation decides about custom, restrictive and missing
+// licences.
 import { parse } from 'yaml';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import { approvalRule, type LicensePolicy, type PolicyVerdict } from '../../../contract.ts';
@@ -11,7 +12,7 @@ import { judgeText } from './text.ts';
 
 const plainName = /^(?:un)?li[cs]en[cs]e(?:\.(?:md|markdown|txt|rst|adoc|html))?$|^copying(?:\.(?:md|txt))?$/i;
 const fileName = /^(?:.+[-_.])?(?:li[cs]en[cs]e|copying|unlicense)(?:[-_.].+)?$/i;
-/** Licences of what is used, not of this. */
+/** Licences of dependencies, not of the repository. */
 const thirdPartyName = /third[-_. ]?part|3rd|depend|vendor|notice|font|model[-_. ]?li/i;
 const textExtension = /\.(?:md|markdown|txt|rst|adoc|html)$/i;
 const codeExtension = /\.[a-z0-9]{1,4}$/i;
@@ -24,7 +25,7 @@ const fixTerms =
 const fixApproval =
   'The operator of this installation has to allow this app: a waiver of license/approval in spec.review.waivers of its HostedApp, with a reason. Or use the unmodified text of an open-source licence.';
 
-/** What one place says: open, or what speaks against it. */
+/** The statement of one source: open, or the reason against it. */
 type LicenseSource = { readonly kind: Kind; readonly file: string; readonly reason: string };
 
 export const license: Rule = {
@@ -65,7 +66,7 @@ function toMissingFinding({ missing: verdict }: LicensePolicy): Finding {
     : { rule: 'license/missing', severity: severities[verdict], message, fix: fixMissing };
 }
 
-/** What the licence files say. One by the plain name counts before those with a suffix. A text outweighs a manifest. */
+/** Judges the licence files. A plain file name takes precedence over one with a suffix, and a text over a manifest. */
 function judgeLicenseFiles(tree: Tree, policy: LicensePolicy): LicenseSource[] {
   const files = listLicenseFiles(tree);
   const plain = files.filter((file) => plainName.test(file));
@@ -96,7 +97,7 @@ function isLikelyText(path: string): boolean {
   return textExtension.test(path) || !codeExtension.test(path) || /\.(?:mit|apache|gpl|bsd|isc|mpl)$/i.test(path);
 }
 
-/** What manifests say, else the README, else the headers of the files. */
+/** Judges the manifests, or else the README, or else the file headers. */
 function judgeDeclarations(tree: Tree, policy: LicensePolicy): LicenseSource[] {
   for (const read of [readDeclaredLicenses, readReadmeLicenses, readHeaderLicenses]) {
     const found = read(tree).flatMap((each) => judgeDeclaration(each, policy) ?? []);
@@ -108,7 +109,7 @@ function judgeDeclarations(tree: Tree, policy: LicensePolicy): LicenseSource[] {
 function judgeDeclaration([file, statement]: Declaration, policy: LicensePolicy): LicenseSource | undefined {
   const shown = keepHead(toOneLine(statement), 80);
   const kind = classifyExpression(statement, policy) ?? classifyName(statement, policy);
-  // A file that says where the licence stands, and it does not stand there, says nothing.
+  // A declaration that refers to a missing licence file states nothing.
   if (kind === undefined) return undefined;
   return { kind, file, reason: `"${shown}" is not the name of an open-source licence.` };
 }
@@ -124,12 +125,12 @@ function classifyName(statement: string, policy: LicensePolicy): Kind | undefine
     : undefined;
 }
 
-/** Where it stands, and what it says: an SPDX expression or a name. */
+/** The declaring file, and its statement: an SPDX expression or a name. */
 type Declaration = readonly [file: string, said: string];
 
 const maximumDeclarationLength = 200;
 
-/** What the manifests in a folder declare, in the order in which they count. */
+/** Lists the declarations of a folder's manifests, in order of precedence. */
 function readDeclaredLicenses(tree: Tree): Declaration[] {
   return readers
     .flatMap(([file, read]) => {
@@ -167,7 +168,7 @@ function matchAll(content: string, pattern: RegExp): string[] {
   return [...content.matchAll(pattern)].slice(0, 5).map((match) => match[1] ?? '');
 }
 
-/** `license` as text, as an object with a type, as a list of both; composer has a list of which one may be chosen. */
+/** `license` may be text, an object with a type, or a list of both; in Composer, any one of a list may be chosen. */
 function readNpm(manifest: unknown): string[] {
   const license = readField(manifest, 'license');
   const listed = [readField(manifest, 'licenses'), license].find((each) => Array.isArray(each));
@@ -192,7 +193,7 @@ function readPython(manifest: unknown): string[] {
 
 function readCargo(manifest: unknown): string[] {
   const said = readText(manifest, 'package', 'license') ?? readText(manifest, 'workspace', 'package', 'license');
-  // "MIT/Apache-2.0" is how it was written before SPDX.
+  // "MIT/Apache-2.0" is the syntax from before SPDX.
   return readKeys(manifest).length === 0 || said === undefined ? [] : [said.replaceAll('/', ' OR ')];
 }
 
@@ -218,7 +219,7 @@ const sourceFile = /\.(?:py|js|mjs|cjs|ts|tsx|jsx|go|rs|java|kt|rb|php|c|cc|cpp|
 const maximumHeaderFiles = 40;
 const headerBytes = 2_048;
 
-/** By the README: its front matter (as Hugging Face has it), its section on the licence, its badge. */
+/** Lists declarations in the README: its front matter (as on Hugging Face), its licence section, its badge. */
 function readReadmeLicenses(tree: Tree): Declaration[] {
   const file = tree.entries.find((each) => each.kind === 'file' && readmeName.test(each.path))?.path;
   const content = file === undefined ? undefined : tree.text(file, readmeBytes);
@@ -257,7 +258,7 @@ function isHeading(line: string, next: string | undefined): boolean {
   return /^[#=*]/.test(line) || /^\s*[-=~^]{3,}\s*$/.test(next ?? '');
 }
 
-/** By SPDX headers, where all files that have one say the same. */
+/** Reads SPDX headers, if all files that have one agree. */
 function readHeaderLicenses(tree: Tree): Declaration[] {
   const said = new Map<string, string>();
   const files = tree.entries

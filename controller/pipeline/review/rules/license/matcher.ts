@@ -1,18 +1,18 @@
-// Compares a text with every licence of the SPDX list: which one it holds, and what it says besides.
+// Compares a text with every licence on the SPDX list: which one it contains, and what it adds.
 import licenses from 'spdx-license-list/full.js';
 import { isOpenLicense } from './expression.ts';
 
 export interface Match {
   readonly id: string;
-  /** The licence's own words, to keep those of the author apart. */
+  /** The licence's own words, to separate them from the author's. */
   readonly template: string;
-  /** What the file says beyond this licence and the common ones that it holds, in runs of words. */
+  /** Words that are in neither this licence nor the common ones that the file contains, as runs of words. */
   readonly added: string;
 }
 
 /**
- * Share of a licence's three-word runs that a file must hold. Long ones are often copied without their appendix; in
- * short ones every word counts.
+ * Share of a licence's three-word runs that a file must contain. Long licences are often copied without their appendix;
+ * in short ones, every word matters.
  */
 function computeThreshold(template: ReadonlySet<string>): number {
   return template.size < 400 ? 0.93 : 0.8;
@@ -24,29 +24,29 @@ interface KnownLicense {
   readonly text: string;
 }
 
-/** Asked first: most repositories have one of these, and reading the whole list takes half a second. */
+/** Checked first: most repositories use one of these, and reading the whole list takes half a second. */
 const common = ['MIT', 'Apache-2.0', 'GPL-3.0-only', 'AGPL-3.0-only', 'BSD-3-Clause', 'MPL-2.0'];
-/** As like as this to a common one, a text is nearer to no other of the list. */
+/** At this similarity to a common licence, no other licence on the list is closer. */
 const sure = 0.985;
-/** Share of its runs in a text that was made from a licence. */
+/** Share of its runs in a text that was derived from a licence. */
 const changedShare = 0.6;
 const shortestRun = 4;
 
 const known = new Map<string, KnownLicense>();
 
-/** The licence that a text (normalised) holds. */
+/** Finds the licence that a (normalized) text contains. */
 export function findClosest(plain: string): Match | undefined {
   const words = splitWords(plain);
   const shingles = new Set(toShingles(words));
   const [first] = listResembling(common, shingles);
   const found = first !== undefined && first.likeness >= sure ? first.each : findNearest(shingles);
   if (found === undefined) return undefined;
-  // A file may hold the licences of what it uses as well.
+  // A file may also contain the licences of its dependencies.
   const resembling = [found, ...listResembling(common, shingles).map(({ each }) => each)];
   return { id: found.id, template: found.text, added: findAdditions(words, resembling) };
 }
 
-/** What a text says beyond the words of common licences, such as the notices by which they ask to be named. */
+/** Removes the words of common licences, such as their recommended notices. */
 export function removeCommon(plain: string): string {
   return findAdditions(
     splitWords(plain),
@@ -54,14 +54,14 @@ export function removeCommon(plain: string): string {
   );
 }
 
-/** Number of words that a text has to compare. */
+/** Counts the words of a text that can be compared. */
 export function countShingles(plain: string): number {
   return new Set(toShingles(splitWords(plain))).size;
 }
 
 /**
- * Among the licences that the text holds, the one that it resembles most: many are another one and a clause. One that is
- * not open has to be there with what sets it apart from the nearest open one.
+ * Finds the contained licence that the text resembles most, because many licences are another one plus a clause. A
+ * licence that is not open must be present with the words that distinguish it from the nearest open one.
  */
 function findNearest(shingles: ReadonlySet<string>): KnownLicense | undefined {
   const [best, ...others] = listResembling(Object.keys(licenses), shingles);
@@ -72,7 +72,7 @@ function findNearest(shingles: ReadonlySet<string>): KnownLicense | undefined {
   return countOverlap(apart, shingles) > apart.size / 2 ? best.each : open.each;
 }
 
-/** The common licence that a text was made from, where it was changed too much to hold it, and what is new in it. */
+/** Finds the common licence that a text was derived from, if it was changed too much to contain it, and what is new. */
 export function findOrigin(plain: string): Pick<Match, 'id' | 'added'> | undefined {
   const words = splitWords(plain);
   const shingles = new Set(toShingles(words));
@@ -126,7 +126,7 @@ function findAdditions(words: readonly string[], licensesHeld: readonly KnownLic
     .join(' . ');
 }
 
-/** Lower case words without the lines that differ from project to project. */
+/** Returns lower-case words without the lines that differ between projects. */
 export function normalizeText(text: string): string {
   return text
     .toLowerCase()

@@ -2,12 +2,12 @@
 import { classifyExpression, classifyLicense, type Kind, parseLicenseName, type Terms } from './expression.ts';
 import { countShingles, findClosest, findOrigin, normalizeText, removeCommon } from './matcher.ts';
 
-/** `reason` says in a sentence why it is not open; `id` is the licence, where it is one of the SPDX list. */
+/** `reason` is a sentence that explains why it is not open; `id` is the licence, if it is on the SPDX list. */
 type Judgement =
   | { readonly kind: 'open'; readonly id: string }
   | { readonly kind: Exclude<Kind, 'open'>; readonly reason: string; readonly id?: string };
 
-/** Notices by which their licences ask to be named; some repositories keep only these. Each leads to an SPDX id. */
+/** Recommended notices of licences; some repositories contain only these. Each maps to an SPDX id. */
 const notices: readonly (readonly [RegExp, (version: string) => string])[] = [
   [
     /licensed under the apache license version (2\.0) the license you may not use (?:this|these) (?:file|work|software|project)s? except in compliance with the license/g,
@@ -26,12 +26,12 @@ const notices: readonly (readonly [RegExp, (version: string) => string])[] = [
     () => 'LGPL-3.0-or-later',
   ],
 ];
-/** A notice is about a hundred words; what is much longer says something else as well. */
+/** A notice is about a hundred words; a much longer text has other content too. */
 const noticeWords = 200;
-/** A text that only names its licence is not longer. */
+/** Maximum length of a text that only names its licence. */
 const nameWords = 60;
 
-/** Judges the text of a licence file; undefined when it says nothing. */
+/** Judges the text of a licence file; undefined if it states nothing. */
 export function judgeText(text: string, terms: Terms): Judgement | undefined {
   const tag = /SPDX-License-Identifier:\s*([^\n*]{1,200})/.exec(text)?.[1]?.trim();
   const kind = tag === undefined ? undefined : classifyExpression(tag, terms);
@@ -40,7 +40,7 @@ export function judgeText(text: string, terms: Terms): Judgement | undefined {
     : judgeUntaggedText(text, terms);
 }
 
-/** A tag says what holds where the text beside it says nothing else. */
+/** A tag decides, unless the text next to it contradicts it. */
 function judgeTaggedText(tag: string, kind: Kind, text: string, terms: Terms): Judgement {
   const rest = text.replace(/SPDX-(?:License-Identifier|FileCopyrightText|FileContributor):[^\n]*/g, ' ');
   const plain = normalizeText(rest);
@@ -57,7 +57,7 @@ function judgeTaggedText(tag: string, kind: Kind, text: string, terms: Terms): J
   return isOwnText && found !== undefined ? found : { kind: 'open', id: tag };
 }
 
-/** A reservation of all rights stands in a line with a copyright, which is not compared with a licence. */
+/** A reservation of all rights is part of a copyright line, which is not compared with a licence. */
 function findReservation(text: string): string {
   return /all rights reserved/i.test(text) && !/licen[cs]ed? (?:under|as|by)|permission is hereby granted/i.test(text)
     ? 'all rights reserved'
@@ -70,7 +70,7 @@ function shortenTag(tag: string): string {
 
 function judgeUntaggedText(text: string, terms: Terms): Judgement | undefined {
   const plain = normalizeText(text);
-  // The SPDX text of the LGPL holds that of the GPL as well, which few copies do.
+  // The SPDX text of the LGPL includes that of the GPL, which few copies do.
   if (
     /gnu lesser general public license version 3/.test(plain) &&
     plain.includes('incorporates the terms and conditions of version 3 of the gnu general public license')
@@ -90,7 +90,7 @@ function judgeUntaggedText(text: string, terms: Terms): Judgement | undefined {
   };
 }
 
-/** Judges a text that holds no licence: some only name one, or give notice of one. */
+/** Judges a text that contains no licence: some only name one, or contain its notice. */
 function judgeUnknown(text: string, plain: string, terms: Terms): Judgement | undefined {
   const words = plain.split(' ').filter((word) => /[a-z]/.test(word)).length;
   const limit = findClause(restrictions, plain);
@@ -102,7 +102,7 @@ function judgeUnknown(text: string, plain: string, terms: Terms): Judgement | un
   return judgeOwnText(text, plain, limit, words);
 }
 
-/** Judges what somebody wrote himself, or made of a licence. */
+/** Judges a text that the author wrote, or derived from a licence. */
 function judgeOwnText(text: string, plain: string, limit: string | undefined, words: number): Judgement | undefined {
   const changed = findOrigin(plain);
   const own = (changed?.added ?? plain).replace(
@@ -137,7 +137,7 @@ function findName(text: string, plain: string, words: number): string | undefine
 
 type Clause = readonly [RegExp, string];
 
-/** They deny what a host needs: commercial use (authors earn here), use by others, or any use. */
+/** Clauses that deny what a host needs: commercial use (authors earn here), use by others, or any use. */
 const restrictions: readonly Clause[] = [
   [/commons clause/, 'the Commons Clause'],
   [
@@ -167,7 +167,7 @@ const restrictions: readonly Clause[] = [
   ],
 ];
 
-/** Further words that forbid use. They count in texts that are no known licence: what people write themselves. */
+/** More words that forbid use. They count only in custom texts, not in known licences. */
 const prohibitions: readonly Clause[] = [
   ...restrictions,
   [
@@ -184,7 +184,7 @@ const prohibitions: readonly Clause[] = [
   [/all rights reserved/, 'a reservation of all rights'],
 ];
 
-/** Conditions that a text has besides a licence that is known. They count only in what it adds. */
+/** Extra conditions next to a known licence. They count only in the added text. */
 const conditions: readonly Clause[] = [
   [/\b(?:brand|branding|logo|logos)\b/, 'conditions on a brand'],
   [/\bcommercial license\b|\bcommercial use\b/, 'conditions on commercial use'],
@@ -197,7 +197,7 @@ const conditions: readonly Clause[] = [
   [/\b(?:only|except|unless|exclusively|provided that|must|shall be used)\b/, 'conditions of its own'],
 ];
 
-/** The first clause that a text has, by its name. */
+/** Returns the name of the first clause that a text contains. */
 function findClause(clauses: readonly Clause[], text: string, unless = ''): string | undefined {
   return clauses.find(([pattern]) => pattern.test(text) && !pattern.test(unless))?.[1];
 }

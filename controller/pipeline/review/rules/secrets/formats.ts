@@ -1,8 +1,8 @@
-// Decides whether a finding is a real secret: by its format, its path, and what the value opens.
+// Decides whether a finding is a real secret, based on its format, its path, and what the value gives access to.
 import { createHmac } from 'node:crypto';
 import { parseJson, readField } from '../../../manifest.ts';
 
-/** By the ID of gitleaks's rule: what a real one looks like. */
+/** The format of a real secret, by gitleaks rule ID. */
 const secretFormats: readonly (readonly [RegExp, RegExp])[] = [
   [/^aws-access-token$/, /^(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}$/],
   [/^github-(?:pat|oauth|app-token|refresh-token)$/, /^gh[pousr]_[0-9A-Za-z]{36,255}$/],
@@ -26,10 +26,10 @@ const secretFormats: readonly (readonly [RegExp, RegExp])[] = [
 const placeholder =
   /example|sample|placeholder|your[-_]?|change[-_]?me|replace|dummy|fake|foobar|insert|redacted|xxxx|0{6}|1{6}|a{6}|\*{3}|\.{3}|…|<[^>]{1,60}>|\$\{|\{\{|1234567|7654321|abcdefg|qwerty|deadbeef|(?:^|[-_])test(?:[-_]|$)/i;
 
-/** Below this many bits a character, a token is not random. Half of a key of its length would be repeated. */
+/** Below this many bits per character, a token is not random: half of a key of its length would be repeats. */
 const minimumEntropy = 2.8;
 
-/** Is it in the form of a real secret of its kind, and no known sample? */
+/** Returns whether it has the format of a real secret, and is not a known sample. */
 export function isCheckedSecret(rule: string, secret: string, now: number): boolean {
   const format = secretFormats.find(([name]) => name.test(rule))?.[1];
   const trimmed = secret.trim();
@@ -43,7 +43,7 @@ function decodeToken(rule: string, secret: string): string {
   return rule === 'jwt-base64' ? Buffer.from(secret, 'base64').toString('utf8') : secret;
 }
 
-/** Whole lines of base64, and none of the short samples of manuals. */
+/** Whole lines of base64, unlike the short samples in manuals. */
 function isWholeKey(secret: string): boolean {
   const body = secret.replaceAll(/-----[^-]{0,80}-----/g, '').replaceAll(/\\[nr]|[\s"'+,\\]/g, '');
   return (
@@ -54,14 +54,14 @@ function isWholeKey(secret: string): boolean {
   );
 }
 
-/** Bits of a character, as Shannon counts them. */
+/** Shannon entropy in bits per character. */
 function computeEntropy(text: string): number {
   const counts = new Map<string, number>();
   for (const sign of text) counts.set(sign, (counts.get(sign) ?? 0) + 1);
   return [...counts.values()].reduce((sum, count) => sum - (count / text.length) * Math.log2(count / text.length), 0);
 }
 
-/** Signs in the order of the alphabet, as people type them who need something of the right length. */
+/** Detects characters in alphabetical order, which people type as dummy values of the right length. */
 function isSeries(text: string): boolean {
   let steps = 0;
   for (let index = 1; index < text.length; index += 1)
@@ -71,7 +71,7 @@ function isSeries(text: string): boolean {
 
 const jsonWebToken = /(eyJ[\w-]{5,4000})\.(eyJ[\w-]{5,8000})\.([\w-]{0,2000})/g;
 
-/** Secrets that manuals sign their samples with. */
+/** Secrets that manuals use to sign their samples. */
 const knownSecrets = [
   'secret',
   'your-256-bit-secret',
@@ -87,10 +87,9 @@ const knownSecrets = [
 const hashes: Readonly<Record<string, string>> = { HS256: 'sha256', HS384: 'sha384', HS512: 'sha512' };
 
 /**
- * Is every token in the text one that may be public: made for browsers (the anonymous role of Supabase), known to
- * everybody (the keys of a local Supabase, the sample of jwt.io, a signature by a known secret), or past its time?
- * False when there is none.
- * @param now seconds since 1970
+ * Returns whether every token in the text may be public: made for browsers (Supabase's anonymous role), widely known
+ * (the keys of a local Supabase, the sample on jwt.io, a signature with a known secret), or expired. False if there is
+ * no token. @param now seconds since 1970
  */
 export function hasOnlyPublicTokens(text: string, now: number): boolean {
   const found = [...text.matchAll(jsonWebToken)];
@@ -124,15 +123,17 @@ function isSignedByKnown(header: string, payload: string, signature: string): bo
 }
 
 const serverApi = /gemini|gen_?ai\b|generative|vertex|palm|google_api_key|googleapikey|speech|vision/i;
-/** Firebase, maps and the like: their keys are in every page that uses them, and say which app asks, not who. */
+/**
+ * Firebase, maps and similar APIs: every page that uses them contains their keys, which identify the app, not the user.
+ */
 const browserApi = /authDomain|firebase|messagingSenderId|\bmaps?\b|_maps?_|youtube|innertube|recaptcha|analytics/i;
 
 const contextLines = 4;
 const longestLine = 2_000;
 
 /**
- * Whether the lines around a Google key name an API that servers call, and none that pages call. Both kinds of key look alike,
- * and a key for pages is given to every visitor.
+ * Returns whether the lines around a Google key name an API that servers call, and none that pages call. Both kinds of
+ * key look alike, and every visitor receives a key for pages.
  */
 export function isServerKey(text: string, line: number): boolean {
   const near = text
@@ -143,30 +144,30 @@ export function isServerKey(text: string, line: number): boolean {
   return serverApi.test(near) && !browserApi.test(near);
 }
 
-/** Folders of things that are shown or tested, not run. */
+/** Folders of examples and tests, which do not run. */
 const sampleFolder =
   /(?:^|\/)(?:tests?|__tests?__|testing|testdata|test[-_]data|spec|specs|e2e|cypress|playwright|fixtures?|__fixtures__|mocks?|__mocks__|stubs|snapshots|__snapshots__|cassettes|examples?|samples?|demos?|tutorials?|cookbook|playground|docs?|documentation|wiki|website|notebooks?|benchmarks?|evals?|\.github|\.gitlab|\.circleci|\.devcontainer|\.vscode|\.idea)\//i;
 
 const sampleFile: readonly RegExp[] = [
-  // Manuals, notebooks and records.
+  // Manuals, notebooks and logs.
   /\.(?:md|mdx|markdown|rst|adoc|txt|ipynb|log|har|pdf|po|pot|csv|tsv|jsonl)$/i,
   // Tests.
   /(?:^|\/)(?:test_[^/]{1,200}|[^/]{1,200}_test|[^/]{1,200}[._-](?:test|spec|stories|mock|fixture)|conftest)\.[a-z]{1,5}$/i,
   // Examples and templates.
   /(?:^|[/._-])(?:example|examples|sample|template|tmpl|tpl|dist|dummy|demo|placeholder)(?:[._-][^/]{0,60})?$/i,
-  // Environments of tests.
+  // Environments for tests.
   /(?:^|\/)\.env\.(?:test|testing|ci|e2e)$/i,
   // Compose and CI.
   /(?:^|\/)(?:docker-)?compose[^/]{0,60}\.ya?ml$/i,
   /(?:^|\/)\.(?:gitlab-ci|travis|drone|woodpecker)\.ya?ml$/i,
-  // Defaults that people are to replace.
+  // Defaults that users are meant to replace.
   /(?:^|\/)(?:config|configs|configuration|defaults?|default[._-]config|config[._-]default)\.(?:py|js|mjs|cjs|ts|json|json5|jsonc|toml|ya?ml|ini|cfg|conf|properties|php|rb|go)$/i,
 ];
 
-/** Firebase and Google give these files to every visitor of an app. */
+/** Firebase and Google deliver these files to every visitor of an app. */
 const publicFile = /(?:^|\/)(?:google-services\.json|GoogleService-Info\.plist|firebase[\w.-]{0,40}\.(?:js|ts|json))$/i;
 
-/** Is this a path at which samples stand? Relative to the folder of the app where the file is in it. */
+/** Returns whether samples are usual at this path. It is relative to the app's folder if the file is in it. */
 export function isSamplePath(path: string): boolean {
   return sampleFolder.test(path) || sampleFile.some((pattern) => pattern.test(path));
 }

@@ -1,4 +1,4 @@
-// Runs gitleaks, and removes the findings that the repository itself allows.
+// Runs gitleaks, and removes findings that the repository allows.
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'smol-toml';
@@ -17,7 +17,7 @@ const leakReport = z.array(
     StartLine: z.int(),
     EndLine: z.int(),
     File: z.string(),
-    /** The secret itself: judged, never shown. */
+    /** The secret itself: evaluated, never shown. */
     Secret: z.string(),
   }),
 );
@@ -27,11 +27,11 @@ const leaksFoundExitCode = 3;
 const timeoutSeconds = 300;
 
 interface Scan {
-  /** The folder that is scanned; paths in the report begin with it as it is written. */
+  /** The folder to scan; paths in the report start with it, as written. */
   readonly folder: string;
-  /** Where gitleaks runs. */
+  /** Working directory of gitleaks. */
   readonly cwd: string;
-  /** Folder for configuration and report, which is removed. */
+  /** Folder for configuration and report, which is removed afterwards. */
   readonly notes: string;
   /** Text of the configuration. */
   readonly config: string;
@@ -39,10 +39,8 @@ interface Scan {
 }
 
 /**
- * What gitleaks finds. From the folder that it is given it always takes a .gitleaksignore, so that must be one without;
- * the configuration is ours, and comments that ask for silence are not heard: what the repository allows is judged by
- * us.
- * @throws Fault
+ * Runs gitleaks. It always reads a .gitleaksignore in the given folder, so the folder must have none. The configuration
+ * is ours, and gitleaks' inline allow comments are ignored: we evaluate what the repository allows. @throws Fault
  */
 export async function runGitleaks({ folder, cwd, notes, config, signal }: Scan): Promise<Leak[]> {
   await mkdir(notes, { recursive: true });
@@ -76,14 +74,14 @@ const ignoreFile = '.gitleaksignore';
 const maximumIgnoreBytes = 256 * 1024;
 const allowComment = 'gitleaks:allow';
 
-/** What allows findings, and how many; `broken` when .gitleaks.toml cannot be read by gitleaks. */
+/** What allows findings, and how many; `broken` if gitleaks cannot read .gitleaks.toml. */
 export interface AllowedLeaks {
   readonly left: readonly Leak[];
   readonly counts: ReadonlyMap<string, number>;
   readonly broken: boolean;
 }
 
-/** Takes out what the repository allows. Paths of the leaks are relative to the tree. */
+/** Removes the findings that the repository allows. Paths of the leaks are relative to the tree. */
 export async function removeAllowed(leaks: readonly Leak[], context: ReviewContext): Promise<AllowedLeaks> {
   const counts = new Map<string, number>();
   const ignored = readFingerprints(context.tree.text(ignoreFile, maximumIgnoreBytes));
@@ -104,7 +102,7 @@ function toFingerprint({ File, RuleID, StartLine }: Leak): string {
   return `${File}:${RuleID}:${StartLine}`;
 }
 
-/** Lines are `file:rule:line`, with the commit in front where they come from a scan of the history. */
+/** Lines are `file:rule:line`, preceded by the commit if they come from a scan of the history. */
 function readFingerprints(file: string | undefined): ReadonlySet<string> {
   const lines = (file ?? '').split('\n').map((line) => line.trim());
   return new Set(
@@ -118,8 +116,8 @@ function hasComment({ File, StartLine, EndLine }: Leak, { tree }: ReviewContext)
 }
 
 /**
- * Scans the files with findings once more with the repository's allowlists. They are copied, since its patterns are
- * written for paths from its top. Undefined: it has no allowlists.
+ * Scans the files with findings again, with the repository's allowlists. The files are copied, because the allowlists'
+ * patterns are relative to the root. Returns undefined if there are no allowlists.
  */
 async function scanAgain(
   leaks: readonly Leak[],
@@ -136,7 +134,7 @@ async function scanAgain(
   const copies = join(notes, 'leaks');
   try {
     for (const file of new Set(leaks.map((leak) => leak.File))) {
-      // gitleaks takes this one wherever it scans.
+      // gitleaks reads this file in every folder that it scans.
       if (file === ignoreFile) continue;
       await mkdir(join(copies, dirname(file)), { recursive: true });
       await copyFile(join(source, file), join(copies, file));
@@ -164,9 +162,9 @@ const regexTargets = ['secret', 'match', 'line'];
 type Allowlist = Readonly<Record<string, string | string[]>>;
 
 /**
- * A configuration with the rules of gitleaks itself and the allowlists of the repository; undefined when it has none.
- * The patterns are RE2, which takes linear time; their number and length are bounded. `found` are the rules with
- * findings: gitleaks refuses lists for rules that it does not know.
+ * Builds a configuration from gitleaks' own rules and the repository's allowlists; undefined if it has none. The
+ * patterns are RE2, which runs in linear time, and their number and length are limited. `found` are the rules with
+ * findings: gitleaks rejects allowlists for unknown rules.
  */
 export function buildAllowlistConfig(file: string, found: ReadonlySet<string>): string | undefined {
   const parsed = parseToml(file);
@@ -193,7 +191,7 @@ function readList(list: unknown, found: ReadonlySet<string>): Allowlist | undefi
   return { ...named, ...(targetRules.length === 0 ? {} : { targetRules }), ...readModes(list) };
 }
 
-/** What the patterns are compared with, and whether all kinds of them have to fit. */
+/** Reads what the patterns are compared with, and whether all kinds must match. */
 function readModes(list: unknown): Allowlist {
   const target = readText(list, 'regexTarget')?.toLowerCase() ?? '';
   return {

@@ -1,4 +1,5 @@
-// Rule: no live credentials in the files that are used. gitleaks looks for them; what the repository allows is said.
+// Rule: the files in use contain no live credentials. gitleaks finds them; findings that the repository allows are
+// reported.
 import { dirname, join, posix, relative } from 'node:path';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import { toOneLine } from '../../../text.ts';
@@ -27,7 +28,7 @@ function removeDuplicates(findings: readonly Finding[]): Finding[] {
   return [...new Map(findings.map((each) => [`${each.rule}\n${each.file ?? ''}\n${each.line ?? ''}`, each])).values()];
 }
 
-/** Of many warnings of a kind the first few, so that the others of the review are seen. */
+/** Keeps the first few warnings of each kind, so that other findings of the review stay visible. */
 function limitWarnings(findings: readonly Finding[]): Finding[] {
   const warnings = new Map<string, number>();
   const shown = findings.filter(({ rule, severity }) => {
@@ -49,7 +50,7 @@ function limitWarnings(findings: readonly Finding[]): Finding[] {
   ];
 }
 
-/** Scans the folder that holds the tree, since gitleaks takes a .gitleaksignore from the one that it is given. */
+/** Scans the parent folder of the tree, because gitleaks reads a .gitleaksignore in the folder that it is given. */
 async function scan({ source, notes, signal }: ReviewContext): Promise<Leak[]> {
   const leaks = await runGitleaks({
     folder: dirname(source),
@@ -63,7 +64,7 @@ async function scan({ source, notes, signal }: ReviewContext): Promise<Leak[]> {
     .map((leak) => ({ ...leak, File: relative(source, leak.File) }));
 }
 
-/** Makes a finding that says where and what kind, never the secret itself. */
+/** Creates a finding with the location and kind, never the secret itself. */
 function toFinding(leak: Leak, context: ReviewContext): Finding {
   const isError =
     isCheckedSecret(leak.RuleID, leak.Secret, Date.now() / 1000) &&
@@ -79,7 +80,7 @@ function toFinding(leak: Leak, context: ReviewContext): Finding {
   };
 }
 
-/** An app in a folder called examples is no example. */
+/** An app in a folder named examples is not an example. */
 function isUsed({ File }: Leak, { input }: ReviewContext): boolean {
   const inApp = posix.relative(input.path, File);
   return !isSamplePath(inApp.startsWith('..') ? File : inApp);
@@ -89,7 +90,7 @@ function isForBrowsers({ RuleID, File, StartLine }: Leak, { tree }: ReviewContex
   return RuleID === 'gcp-api-key' && (isPublicPath(File) || !isServerKey(tree.text(File) ?? '', StartLine));
 }
 
-/** What the repository allows is no error, and no secret either: it is said. */
+/** Reports what the repository allows: it is neither an error nor hidden. */
 function reportAllowed({ counts, broken }: AllowedLeaks): Finding[] {
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
   const parts = [...counts].map(([by, count]) => `${count} by ${by}`);
