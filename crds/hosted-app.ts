@@ -1,6 +1,7 @@
 // Defines HostedApp: every field of the spec, its default, its bounds and its meaning. The status is in status.ts.
 import { z } from 'zod';
 import { services } from './backing-services.ts';
+import { strategies } from './languages.ts';
 import { status } from './status.ts';
 import {
   appVariableName,
@@ -14,7 +15,6 @@ import {
   createNoParentSegmentRule,
   quantity,
   relativePath,
-  strategies,
   addRules,
 } from './values.ts';
 
@@ -31,7 +31,7 @@ export {
   type HostedAppStatus,
   type Plan,
 } from './status.ts';
-export { strategies } from './values.ts';
+export { strategies } from './languages.ts';
 
 const value = z.string().max(32_768).describe('Value, used literally; references such as $(NAME) are not expanded.');
 

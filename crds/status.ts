@@ -1,6 +1,7 @@
 // Defines the status of a HostedApp: every field that the operator writes, from conditions to releases and rest.
 import { z } from 'zod';
-import { listBy, strategies, timestamp } from './values.ts';
+import { strategies } from './languages.ts';
+import { listBy, timestamp } from './values.ts';
 
 export const plan = z.object({
   strategy: z.enum(strategies).describe('How the image is built.'),

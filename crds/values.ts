@@ -166,22 +166,6 @@ export const askedSecret = '${{secret}}';
 /** Matches such a request, which must be the whole value of the variable. */
 export const generatedSecret = /^\$\{\{ {0,3}secret {0,3}\}\}$/;
 
-/** How an image can be built: with the author's Dockerfile, or by a plan for a language. */
-export const strategies = [
-  'dockerfile',
-  'python',
-  'node',
-  'static',
-  'go',
-  'java',
-  'rust',
-  'deno',
-  'php',
-  'ruby',
-  'dotnet',
-  'elixir',
-] as const;
-
 /** Bounds of an idle time that is set. */
 export const idleBounds = { least: '10s', maximum: '168h' } as const;
 

@@ -1,6 +1,7 @@
 // Installs Moorage on the one-machine node: selects and builds its images, installs the chart, and submits the sample app.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { baseImages } from '../../crds/languages.ts';
 import { computeContentKey, computeFolderKey, readText } from '../../localnode/files.ts';
 import {
   ensureArchive,
@@ -39,7 +40,6 @@ import { getBinaryPath } from '../../localnode/binaries/build.ts';
 import { serviceImages, servicesOnDemand, type ImageRecipe, images } from '../../localnode/images/catalog.ts';
 import { confinedClass } from '../../localnode/node/disk/confined.ts';
 import { UsageError } from '../../lib/command-line.ts';
-import { baseImages } from '../../controller/pipeline/plan/recipe.ts';
 
 /** What the root Dockerfile copies into every image, what it copies into one of them, and the base images. */
 const sources = {

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { connect } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { defaultNode, languages } from '../../crds/languages.ts';
 import { readText } from '../../localnode/files.ts';
 import { paths } from '../../localnode/paths.ts';
 import { run, canRun } from '../../localnode/shell.ts';
 import type { GatewayPorts } from '../../localnode/node/gateway/ports.ts';
 import { getRecipe } from '../../localnode/binaries/recipes.ts';
-import { defaultNode, images as bases } from '../../controller/pipeline/plan/recipe.ts';
 
 /** Names of the containers. */
 export const containers = { cluster: 'moorage', node: 'moorage-control-plane', registry: 'moorage-registry' } as const;
@@ -148,8 +148,7 @@ export const seeds: readonly string[] = [
   traefikImage,
   postgresImage,
   defaultNode,
-  bases.nginx,
-  ...bases.python.map(({ image }) => image),
+  ...[...languages.static.images, ...languages.python.images].map(({ image }) => image),
 ];
 
 /** What the first `up` downloads, in human terms. */

@@ -1,8 +1,8 @@
 // Classifies the output of a failed build as the author's error or a platform fault.
 import { posix } from 'node:path';
 import type { Finding } from '../../../crds/hosted-app.ts';
+import { debianImage, defaultNode, languages } from '../../../crds/languages.ts';
 import { DoubtfulFault, Fault, Rejected } from '../contract.ts';
-import { defaultNode, images } from '../plan/recipe.ts';
 import { clean, keepHead, keepTail, toOneLine } from '../text.ts';
 import { parseRegistryHost } from './daemon.ts';
 import { isRegistryHiccup, suggestFix } from './fixes.ts';
@@ -177,15 +177,15 @@ const absentErrors =
 
 /** Images that are always available, by repository. */
 const alwaysThere: Readonly<Record<string, readonly string[]>> = {
-  python: images.python.slice(0, 2).map((each) => each.image),
+  python: languages.python.images.slice(0, 2).map((each) => each.image),
   node: [defaultNode],
-  nginx: [images.nginx],
+  nginx: [languages.static.images[0].image],
 };
 
 /** Suggests an image that the author can use instead. */
 function suggestAlternative(name: string): string {
   const repository = /^docker\.io\/library\/([^:@/]{1,100})/.exec(name)?.[1] ?? '';
-  const alike = (Object.hasOwn(alwaysThere, repository) ? alwaysThere[repository] : undefined) ?? [images.debian];
+  const alike = (Object.hasOwn(alwaysThere, repository) ? alwaysThere[repository] : undefined) ?? [debianImage];
   const named = alike.length === 1 ? `${alike.join('')} is` : `${alike.join(' and ')} are`;
   return `${named} always available. For a language that Moorage plans, build.strategy in moorage.yaml (such as python or node) builds the image without this Dockerfile.`;
 }

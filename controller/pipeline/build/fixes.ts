@@ -1,8 +1,10 @@
 // Suggests how an author can fix a failed build step, based on its output.
-import { images } from '../plan/recipe.ts';
+import { languages } from '../../../crds/languages.ts';
 import { findErrorLine, findMissingProgram, findNetworkFault, type NetworkFault } from './step-log.ts';
 
-const versions = images.ruby.map(({ version }) => version).join(' and ');
+const rubyVersions = languages.ruby.images.map(({ version }) => version).join(' and ');
+/** Target frameworks of the planned .NET, which its projects and refusals name. */
+const frameworks = languages.dotnet.images.map(({ version }) => `net${version}.0`).join(' or ');
 
 /** More specific patterns come first. */
 const rubyPatterns: readonly Pattern[] = [
@@ -11,7 +13,7 @@ const rubyPatterns: readonly Pattern[] = [
       /Your Ruby version is \S{1,20}, but your Gemfile specified|requires ruby version .{1,80} incompatible with the current version|because current Ruby version is/i,
     isCertain: true,
     rule: 'build/failed',
-    fix: `The Gemfile or a gem requires another version of Ruby; ${versions} are available. Ask for one of them in .ruby-version and the Gemfile, run bundle update for the gems that the log names, and commit Gemfile.lock; or add a Dockerfile.`,
+    fix: `The Gemfile or a gem requires another version of Ruby; ${rubyVersions} are available. Ask for one of them in .ruby-version and the Gemfile, run bundle update for the gems that the log names, and commit Gemfile.lock; or add a Dockerfile.`,
   },
   {
     pattern:
@@ -142,7 +144,7 @@ const patterns: readonly Pattern[] = [
     pattern: /error NETSDK1045\b|You're trying to run :\S{1,80} on Elixir v|error NETSDK1147\b/,
     isCertain: true,
     rule: 'build/failed',
-    fix: 'The project asks for another version of .NET or Elixir, or for a workload, than the image has. Target a version that is planned here (TargetFramework net8.0 or net10.0; elixir in mix.exs), or add a Dockerfile.',
+    fix: `The project asks for another version of .NET or Elixir, or for a workload, than the image has. Target a version that is planned here (TargetFramework ${frameworks}; elixir in mix.exs), or add a Dockerfile.`,
   },
   {
     pattern: /error NU110[0-3]\b|error NU1605\b|\*\* \(Mix\) (?:No package with name|Hex dependency resolution failed)/,

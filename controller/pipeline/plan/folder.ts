@@ -2,11 +2,11 @@
 // app.
 import { posix } from 'node:path';
 import type { Finding } from '../../../crds/hosted-app.ts';
+import { languages } from '../../../crds/languages.ts';
 import { Rejected } from '../contract.ts';
 import { parseJson, readField } from '../manifest.ts';
 import type { Tree } from '../tree.ts';
-import { isMarker, findMarkers } from './markers.ts';
-import { makePlan } from './plan.ts';
+import { findMarkers, isMarker, makePlan } from './plan.ts';
 import type { PlanInput, Recipe } from './recipe.ts';
 
 const maximumTried = 20;
@@ -107,31 +107,17 @@ function listCandidates(tree: Tree, input: PlanInput): Candidate[] {
         : [
             {
               folder,
-              what: `${marker.language}, by ${marker.file}`,
+              what: `${marker.title}, by ${marker.file}`,
               kind: 'unplanned',
-              isPlanned: marker.planned,
+              isPlanned: marker.name !== undefined,
             },
           ];
     });
 }
 
-const names: Readonly<Record<string, string>> = {
-  python: 'Python',
-  node: 'Node',
-  dockerfile: 'a Dockerfile',
-  static: 'a static site',
-  go: 'Go',
-  deno: 'Deno',
-  rust: 'Rust',
-  java: 'Java',
-  php: 'PHP',
-  ruby: 'Ruby',
-  dotnet: '.NET',
-  elixir: 'Elixir',
-};
-
-function describe({ plan }: Recipe): string {
-  return [names[plan.strategy] ?? plan.strategy, plan.framework].filter((each) => each !== undefined).join(', ');
+function describe({ plan: { strategy, framework } }: Recipe): string {
+  const what = strategy === 'dockerfile' ? 'a Dockerfile' : languages[strategy].title;
+  return framework === undefined ? what : `${what}, ${framework}`;
 }
 
 function createSeveralAppsFinding(found: readonly Candidate[]): Finding {
@@ -182,8 +168,6 @@ function isWorkspace(tree: Tree): boolean {
   return tree.has('pnpm-workspace.yaml') || readField(parseJson(tree.text('package.json')), 'workspaces') !== undefined;
 }
 
-const manifest =
-  /^(?:Dockerfile|package\.json|requirements\.txt|pyproject\.toml|Pipfile|setup\.py|environment\.ya?ml)$/;
 /** Folders next to an app that are not apps themselves. */
 const aside =
   /(?:^|\/)(?:tests?|e2e|docs?|documentation|website|examples?|samples?|templates?|fixtures?|playgrounds?|scripts?|tools|benchmarks?|infra|(?:cloud-)?deploy(?:ment)?s?|db|database|postgres(?:ql)?|mysql|mongo(?:db)?|redis|nginx|traefik|caddy|docker|dockerfiles?|containers?|packaging|k8s|kubernetes|helm|storybook|landing(?:-page)?|(?:chrome-|browser-|vscode-)?extensions?|mobile|android|ios|desktop|electron|src-tauri|sdks?|cli|node_modules|vendor|third[_-]party|\.[^/]+)(?:\/|$)/i;
@@ -193,7 +177,7 @@ export function listAppFolders(tree: Tree): string[] {
   const found = tree.entries.flatMap((each) => {
     const folder = posix.dirname(each.path);
     const name = posix.basename(each.path);
-    const known = manifest.test(name) || isMarker(name);
+    const known = name === 'Dockerfile' || isMarker(name);
     return each.kind === 'file' && known && folder !== '.' && folder.split('/').length <= 2 ? [folder] : [];
   });
   const folders = [...new Set(found)].filter((folder) => !aside.test(folder));

@@ -1,28 +1,54 @@
 // Chooses how to build the image: with the author's Dockerfile, or else a plan for the language of the files.
 import type { Finding } from '../../../crds/hosted-app.ts';
+import {
+  type Language,
+  type LanguageName,
+  languages,
+  plannedLanguages,
+  unplannedLanguages,
+} from '../../../crds/languages.ts';
 import { Rejected } from '../contract.ts';
 import { keepHead, toOneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
-import { isAuthoredDockerfile } from './dockerfile/text.ts';
-import { listAppFolders } from './folder.ts';
 import { deno } from './deno/deno.ts';
+import { isAuthoredDockerfile } from './dockerfile/text.ts';
 import { dotnet } from './dotnet/dotnet.ts';
 import { elixir } from './elixir/elixir.ts';
+import { listAppFolders } from './folder.ts';
 import { go } from './go/go.ts';
 import { java } from './java/java.ts';
-import { findMarkers, type FoundMarker } from './markers.ts';
 import { node } from './node/node.ts';
 import { php } from './php/php.ts';
 import { python } from './python/python.ts';
-import type { Language, PlanInput, Recipe } from './recipe.ts';
+import type { Planner, PlanInput, Recipe } from './recipe.ts';
 import { ruby } from './ruby/ruby.ts';
 import { rust } from './rust/rust.ts';
 import { staticSite } from './static/static.ts';
 
-const languages: readonly Language[] = [python, go, deno, rust, java, php, ruby, dotnet, elixir, node, staticSite];
+/** The code of every language of the list: without it, this does not compile. */
+export const planners: Readonly<Record<LanguageName, Planner>> = {
+  python,
+  node,
+  go,
+  deno,
+  rust,
+  java,
+  php,
+  ruby,
+  dotnet,
+  elixir,
+  static: staticSite,
+};
 
-const understood =
-  'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); Go (go.mod); Deno (deno.json); Rust (Cargo.toml); Java (pom.xml, or Gradle with its wrapper); PHP (index.php, composer.json); Ruby (Gemfile, config.ru); .NET (a solution or project); Elixir (mix.exs); a static site (index.html at the top or in public, dist, site, docs)';
+/** In the order in which their planners read the files: those whose best plan wins come first. */
+const planningOrder = plannedLanguages.toSorted(
+  (one, other) => (one.frameworkRank ?? one.rank) - (other.frameworkRank ?? other.rank),
+);
+
+const understood = [
+  'a Dockerfile',
+  ...plannedLanguages.map(({ title, foundBy }) => `${title} (${foundBy.replaceAll('`', '')})`),
+].join('; ');
 
 /**
  * Plans a tree (that of source.path). @throws Rejected, rule plan/unknown if no language matches, or with what is
@@ -61,21 +87,20 @@ function planLanguage(tree: Tree, input: PlanInput): Recipe {
 }
 
 /** Returns whether this language generates the files, so that they are the whole app. */
-function isSiteBuiltFrom({ language }: FoundMarker, recipes: readonly Recipe[]): boolean {
-  const strategy = language === '.NET' ? 'dotnet' : language.toLowerCase();
-  return recipes.some(({ filesOnly, plan }) => filesOnly === true && plan.strategy === strategy);
+function isSiteBuiltFrom({ name }: FoundMarker, recipes: readonly Recipe[]): boolean {
+  return recipes.some(({ filesOnly, plan }) => filesOnly === true && plan.strategy === name);
 }
 
 interface Answers {
   readonly recipes: readonly Recipe[];
-  readonly problems: readonly { readonly language: string; readonly problem: Finding }[];
+  readonly problems: readonly { readonly language: LanguageName; readonly problem: Finding }[];
 }
 
 /** Tries every language that the author's settings allow. */
 function collectAnswers(tree: Tree, input: PlanInput): Answers {
   const { strategy } = input.build;
-  const asked = languages.filter(({ name }) => strategy === 'auto' || name === strategy);
-  const answers = asked.map((each) => ({ language: each.name, answer: each.plan(tree, input) }));
+  const asked = planningOrder.filter(({ name }) => strategy === 'auto' || name === strategy);
+  const answers = asked.map(({ name }) => ({ language: name, answer: planners[name].plan(tree, input) }));
   return {
     recipes: answers.flatMap(({ answer }) => (answer !== undefined && 'plan' in answer ? [answer] : [])),
     problems: answers.flatMap(({ language, answer }) =>
@@ -88,27 +113,24 @@ function addHint(tree: Tree, problem: Finding | undefined): Finding | undefined 
   return problem === undefined ? undefined : { ...problem, fix: `${problem.fix}${suggestFolders(tree)}` };
 }
 
-/**
- * A Python web framework is the strongest evidence; a package.json next to another language is often only for styles.
- */
-function rankRecipe(recipe: Recipe): number {
-  const { strategy, framework } = recipe.plan;
-  if (strategy === 'static') return 5;
-  if (recipe.filesOnly === true) return 4;
-  if (strategy === 'python') return framework === undefined ? 3 : 0;
-  return strategy === 'node' ? 2 : 1;
+/** Ranks a plan by its language. One that only serves files comes after those that start a program. */
+function rankRecipe({ plan: { strategy, framework }, filesOnly }: Recipe): number {
+  // No planner returns one.
+  if (strategy === 'dockerfile') return 0;
+  const { rank, frameworkRank = rank }: Language = languages[strategy];
+  return filesOnly === true ? Math.max(rank, 4) : framework === undefined ? rank : frameworkRank;
 }
 
 /** Rejects a language that Moorage recognizes but does not plan. */
 function rejectUnplanned(markers: readonly FoundMarker[], recipes: readonly Recipe[]): Finding | undefined {
-  const marker = markers.find((each) => !each.planned);
+  const marker = markers.find(({ name }) => name === undefined);
   if (marker === undefined) return undefined;
   const files = recipes.find((recipe) => recipe.filesOnly === true)?.plan.strategy;
   return {
     rule: 'plan/unknown',
     severity: 'error',
     file: marker.file,
-    message: `${marker.file} makes this ${chooseArticle(marker.language)} ${marker.language} app, which Moorage cannot plan yet.`,
+    message: `${marker.file} makes this ${chooseArticle(marker.title)} ${marker.title} app, which Moorage cannot plan yet.`,
     fix: `Add a Dockerfile at the top level that builds it and starts it on 0.0.0.0 and $PORT.${files === undefined ? '' : ` If its files alone are to be served, set build.strategy: ${files} in moorage.yaml.`}`,
   };
 }
@@ -144,4 +166,36 @@ function limitReason(recipe: Recipe): Recipe {
 
 function chooseArticle(language: string): string {
   return language === 'R' || /^[AEIO]/.test(language) ? 'an' : 'a';
+}
+
+/** A file that identifies the language of a server. */
+export interface FoundMarker {
+  /** Of the language. */
+  readonly title: string;
+  readonly file: string;
+  /** Absent if no planner plans the language. */
+  readonly name?: LanguageName;
+}
+
+/** Those that other files can refute come last among the planned ones. */
+const serverMarkers = [
+  ...planningOrder
+    .filter(({ isServer }) => isServer)
+    .toSorted((one, other) => Number(one.markerUnless !== undefined) - Number(other.markerUnless !== undefined)),
+  ...unplannedLanguages.map((each) => ({ ...each, name: undefined, markerUnless: undefined })),
+];
+
+/** The markers of servers at the top of a tree, one per language, whether Moorage plans it or not. */
+export function findMarkers(tree: Tree): FoundMarker[] {
+  const top = tree.entries.filter((each) => each.kind === 'file' && !each.path.includes('/'));
+  return serverMarkers.flatMap(({ title, name, marker, markerUnless }) => {
+    const file = top.find((each) => marker?.test(each.path) === true)?.path;
+    if (file === undefined || (markerUnless !== undefined && tree.has(markerUnless))) return [];
+    return [{ title, file, ...(name === undefined ? {} : { name }) }];
+  });
+}
+
+/** Whether a file of this name marks its folder as an app of some language. */
+export function isMarker(name: string): boolean {
+  return [...plannedLanguages, ...unplannedLanguages].some(({ marker }) => marker?.test(name) === true);
 }

@@ -2,6 +2,7 @@
 import type { Finding, Plan } from '../../../crds/hosted-app.ts';
 import type { PipelineInput } from '../contract.ts';
 import type { Tree } from '../tree.ts';
+import type { Declaration } from './platforms/declaration.ts';
 
 export type PlanInput = Pick<PipelineInput, 'build' | 'port' | 'hasCommand' | 'path'> &
   Partial<Pick<PipelineInput, 'missingImages'>>;
@@ -27,75 +28,16 @@ export interface Problem {
   readonly problem: Finding;
 }
 
-/** A language planner: plans a tree, reports what is missing, or does not recognize it. */
-export interface Language {
-  readonly name: Exclude<Plan['strategy'], 'dockerfile'>;
+/** The code of one language; its facts are in crds/languages.ts. */
+export interface Planner {
+  /** Plans a tree, reports what is missing, or returns undefined if it does not recognize the tree. */
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined;
+  /** Settings that the packages of the app imply, such as a database. Any file that sets the same takes precedence. */
+  declareSettings?(tree: Tree): Declaration | undefined;
 }
 
 /** Port of a planned app, unless otherwise specified. */
 export const defaultPort = 8080;
-
-/** Used if a project does not request a Node version. */
-export const defaultNode = 'node:24-bookworm-slim';
-
-/** Base images from Docker Hub and, for .NET, from Microsoft's registry. */
-export const images = {
-  /** Oldest first. */
-  node: [
-    { major: 16, image: 'node:16-bookworm-slim' },
-    { major: 18, image: 'node:18-bookworm-slim' },
-    { major: 20, image: 'node:20-bookworm-slim' },
-    { major: 22, image: 'node:22-bookworm-slim' },
-    { major: 24, image: defaultNode },
-  ],
-  nginx: 'nginx:stable-bookworm',
-  /** The first match is used. */
-  python: [
-    { version: '3.11', image: 'python:3.11-slim-bookworm' },
-    { version: '3.13', image: 'python:3.13-slim-trixie' },
-    { version: '3.12', image: 'python:3.12-slim' },
-    { version: '3.10', image: 'python:3.10-slim' },
-    { version: '3.14', image: 'python:3.14-slim' },
-    { version: '3.9', image: 'python:3.9-slim' },
-    { version: '3.8', image: 'python:3.8-slim' },
-  ],
-  golang: 'golang:1.26-bookworm',
-  debian: 'debian:bookworm-slim',
-  rust: 'rust:1-bookworm',
-  deno: 'denoland/deno:debian',
-  php: 'php:8.2-cli',
-  /** Oldest first. The slim ones have no compiler. */
-  ruby: [
-    { version: '3.1', build: 'ruby:3.1-bookworm', run: 'ruby:3.1-slim-bookworm' },
-    { version: '3.3', build: 'ruby:3.3-trixie', run: 'ruby:3.3-slim-trixie' },
-  ],
-  java: [
-    { version: 17, build: 'maven:3-eclipse-temurin-17', run: 'eclipse-temurin:17-jre' },
-    { version: 21, build: 'maven:3-eclipse-temurin-21', run: 'eclipse-temurin:21-jre' },
-    { version: 25, build: 'maven:3-eclipse-temurin-25', run: 'eclipse-temurin:25-jre' },
-  ],
-  /** Oldest first, as for Java. */
-  dotnet: [
-    { version: 8, build: 'mcr.microsoft.com/dotnet/sdk:8.0', run: 'mcr.microsoft.com/dotnet/aspnet:8.0' },
-    { version: 10, build: 'mcr.microsoft.com/dotnet/sdk:10.0', run: 'mcr.microsoft.com/dotnet/aspnet:10.0' },
-  ],
-  elixir: [
-    { version: '1.14', build: 'elixir:1.14', run: 'elixir:1.14-slim' },
-    { version: '1.18', build: 'elixir:1.18', run: 'elixir:1.18-slim' },
-  ],
-} as const;
-
-/** All of them. An installation without Docker Hub configures which ones it lacks. */
-export const baseImages: readonly string[] = [
-  ...images.node.map(({ image }) => image),
-  ...images.python.map(({ image }) => image),
-  ...images.java.flatMap(({ build, run }) => [build, run]),
-  ...images.ruby.flatMap(({ build, run }) => [build, run]),
-  ...images.dotnet.flatMap(({ build, run }) => [build, run]),
-  ...images.elixir.flatMap(({ build, run }) => [build, run]),
-  ...[images.nginx, images.golang, images.debian, images.rust, images.deno, images.php],
-];
 
 /**
  * Annotates a step in the Dockerfile with its purpose and the file that caused it. A failed build is explained to its

@@ -4,6 +4,7 @@ import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { ReportedSettings } from '../../../crds/app-manifest.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
+import { plannedLanguages } from '../../../crds/languages.ts';
 import type { WorkspacePaths } from '../config.ts';
 import { type PipelineInput, Rejected } from '../contract.ts';
 import { writeNotes } from '../handover.ts';
@@ -114,39 +115,13 @@ export async function writePlan(
 /**
  * Files that plans use to install packages, and the README, which Python and npm packages reference in their manifests.
  */
-const manifests = [
-  ...['package.json', 'package-lock.json', 'npm-shrinkwrap.json', 'pnpm-lock.yaml', 'pnpm-workspace.yaml', 'yarn.lock'],
-  ...['bun.lock', 'bun.lockb', 'deno.json', 'deno.jsonc', 'deno.lock', 'composer.json', 'composer.lock'],
-  ...[
-    'requirements*.txt',
-    'pyproject.toml',
-    'uv.lock',
-    'poetry.lock',
-    'Pipfile',
-    'Pipfile.lock',
-    'setup.py',
-    'setup.cfg',
-  ],
-  ...[
-    'go.mod',
-    'go.sum',
-    'Cargo.toml',
-    'Cargo.lock',
-    'pom.xml',
-    'mvnw',
-    'gradlew',
-    'build.gradle*',
-    'settings.gradle*',
-  ],
-  ...['Gemfile', 'Gemfile.lock', '.ruby-version', '*.gemspec', 'Rakefile', 'config.ru'],
-  'README*',
-];
+const keptFiles = [...plannedLanguages.flatMap(({ manifests = [] }) => manifests), 'README*'];
 
 /** The author wrote these patterns for another Dockerfile, so files that the plan needs stay in the context. */
 function ignoreText({ ignore = [], builds = [] }: Recipe, authored: string): string {
   if (authored === '') return [...ignore, ''].join('\n');
   const folders = builds.filter((folder) => folder !== '.');
-  const kept = [...folders, ...manifests].map((path) => `!${path}`);
+  const kept = [...folders, ...keptFiles].map((path) => `!${path}`);
   // The last matching pattern wins, so exclusions inside a kept folder come after it.
   return [...ignore, authored, ...kept, ...(folders.length === 0 ? [] : ignore), ''].join('\n');
 }

@@ -1,4 +1,5 @@
 // Plans Deno apps: the image caches the dependencies, and a task or the main file starts the app.
+import { languages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
 import {
@@ -6,8 +7,7 @@ import {
   renderArguments,
   defaultPort,
   renderDockerfile,
-  images,
-  type Language,
+  type Planner,
   type PlanInput,
   type Problem,
   type Recipe,
@@ -19,8 +19,7 @@ import { type DenoStart, findStart, mains, parseJsonc } from './start.ts';
 
 const ignore = ['.git', '**/node_modules', '**/.DS_Store'];
 
-export const deno: Language = {
-  name: 'deno',
+export const deno: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const file = ['deno.json', 'deno.jsonc'].find((each) => tree.has(each));
     if (file === undefined)
@@ -42,7 +41,9 @@ function planStart(tree: Tree, input: PlanInput, file: string, config: unknown):
   // Node projects have this file too, for Deno's formatter.
   if (tree.has('package.json') && start?.byTask !== true) return undefined;
   if (start === undefined && !input.hasCommand) return createNoStartProblem(file);
-  return findMissingImage(input, [images.deno], 'Deno', file) ?? createRecipe(tree, input, file, start);
+  return (
+    findMissingImage(input, [languages.deno.images[0].image], 'Deno', file) ?? createRecipe(tree, input, file, start)
+  );
 }
 
 function createNoStartProblem(file: string): Problem {
@@ -63,7 +64,7 @@ function createRecipe(tree: Tree, input: PlanInput, file: string, start: DenoSta
   return {
     plan: { strategy: 'deno', reason, port, ...(start?.framework === undefined ? {} : { framework: start.framework }) },
     dockerfile: renderDockerfile(reason, [
-      `FROM ${images.deno}`,
+      `FROM ${languages.deno.images[0].image}`,
       'ENV DENO_DIR=/deno-dir DENO_NO_UPDATE_CHECK=1 DENO_NO_PROMPT=1',
       'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app /deno-dir',
       'USER 1000:1000',

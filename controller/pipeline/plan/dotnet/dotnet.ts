@@ -1,13 +1,13 @@
 // Plans .NET apps: the solution's web project, published and run on the ASP.NET Core runtime, or Blazor's static files.
 import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
+import { languages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
 import {
   defaultPort,
   renderDockerfile,
-  images,
-  type Language,
+  type Planner,
   type PlanInput,
   type Problem,
   type Recipe,
@@ -16,15 +16,14 @@ import {
 } from '../recipe.ts';
 import { serveFiles } from '../static/server.ts';
 import { chooseProject, type ChosenProject } from './choose.ts';
-import { findDatabaseName } from './database.ts';
+import { declareDotnetDatabase, findDatabaseName } from './database.ts';
 import { detectOtherHalf, renderPublishStage } from './publish.ts';
 import { isDotnet, isMarked, readProjects, type DotnetProject } from './project.ts';
 import { chooseDotnet, type DotnetChoice } from './version.ts';
 
 const ignore = ['.git', '**/bin', '**/obj', '**/.vs', '**/node_modules', '**/.DS_Store'];
 
-export const dotnet: Language = {
-  name: 'dotnet',
+export const dotnet: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const projects = isDotnet(tree) ? readProjects(tree) : [];
     if (projects.length === 0) return detectEmptySolution(tree);
@@ -36,6 +35,7 @@ export const dotnet: Language = {
     const parts = { tree, input, projects, chosen, choice };
     return chosen.project.kind === 'wasm' ? planSite(parts) : planServer(parts);
   },
+  declareSettings: declareDotnetDatabase,
 };
 
 function hasWeb(projects: readonly DotnetProject[]): boolean {
@@ -64,7 +64,7 @@ function createVersionProblem({ path }: DotnetProject, targets: string): Problem
       severity: 'error',
       file: path,
       message: `The app targets ${targets}, which no .NET that is available can run.`,
-      fix: `Target ${images.dotnet.map(({ version }) => `net${version}.0`).join(' or ')} (netcoreapp3.1 and later are taken too), or add a Dockerfile.`,
+      fix: `Target ${languages.dotnet.images.map(({ version }) => `net${version}.0`).join(' or ')} (netcoreapp3.1 and later are taken too), or add a Dockerfile.`,
     },
   };
 }

@@ -1,8 +1,9 @@
 // Builds the stage that publishes a .NET project, and detects Node pages that no project builds.
 import { posix } from 'node:path';
+import { defaultNode } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { renderArguments, defaultNode, type PlanInput, type Problem, quoteShellWord, renderStep } from '../recipe.ts';
+import { renderArguments, type PlanInput, type Problem, quoteShellWord, renderStep } from '../recipe.ts';
 import { readProject } from '../node/project.ts';
 import type { DotnetProject } from './project.ts';
 import { type DotnetChoice, removePin } from './version.ts';

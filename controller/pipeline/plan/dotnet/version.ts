@@ -1,11 +1,12 @@
 // Chooses the .NET version that builds and runs an app: the one it targets if available, otherwise the next compatible
 // one.
+import { languages } from '../../../../crds/languages.ts';
 import { readField, parseJson, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { images, type PlanInput } from '../recipe.ts';
+import { type PlanInput } from '../recipe.ts';
 import type { DotnetProject } from './project.ts';
 
-export type DotnetImage = (typeof images.dotnet)[number];
+export type DotnetImage = (typeof languages.dotnet.images)[number];
 
 export interface DotnetChoice {
   /** Runtime image. */
@@ -18,7 +19,7 @@ export interface DotnetChoice {
   readonly isRolledForward: boolean;
 }
 
-const newestImage = images.dotnet[images.dotnet.length - 1] ?? images.dotnet[0];
+const newestImage = languages.dotnet.images[languages.dotnet.images.length - 1] ?? languages.dotnet.images[0];
 const newest = newestImage.version;
 /** No supported .NET version runs anything older than this ASP.NET Core. */
 const oldest = 3;
@@ -55,7 +56,7 @@ function selectOldestImage(
   { missingImages = [] }: PlanInput,
   needed: (image: DotnetImage) => readonly string[],
 ): DotnetImage | undefined {
-  const fitting = images.dotnet.filter((each) => each.version >= version);
+  const fitting = languages.dotnet.images.filter((each) => each.version >= version);
   return fitting.find((each) => !needed(each).some((name) => missingImages.includes(name))) ?? fitting[0];
 }
 

@@ -1,7 +1,8 @@
 // Builds an Elixir app's styles and scripts: the aliases of mix.exs, npm, then Phoenix's digests.
 import { posix } from 'node:path';
+import { defaultNode } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
-import { defaultNode, quoteShellWord, renderStep } from '../recipe.ts';
+import { quoteShellWord, renderStep } from '../recipe.ts';
 import { buildInstallCommand, getManagerPackage } from '../node/manager.ts';
 import { readProject } from '../node/project.ts';
 import type { ElixirProject } from './project.ts';

@@ -1,5 +1,6 @@
 // Plans Elixir apps (Phoenix, Plug and others): Mix compiles them for production and starts them.
 import type { Finding } from '../../../../crds/hosted-app.ts';
+import { languages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
 import {
@@ -7,8 +8,7 @@ import {
   renderArguments,
   defaultPort,
   renderDockerfile,
-  images,
-  type Language,
+  type Planner,
   type PlanInput,
   type Problem,
   type Recipe,
@@ -17,7 +17,7 @@ import {
 } from '../recipe.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
 import { renderAssetLines } from './assets.ts';
-import { renderConfigLines, findAppPort, buildStartCommand } from './start.ts';
+import { declareElixirSettings, renderConfigLines, findAppPort, buildStartCommand } from './start.ts';
 import { readElixir, type ElixirApp, type ElixirProject } from './project.ts';
 import { chooseElixir, type RequestedElixir, type ElixirChoice } from './version.ts';
 
@@ -28,8 +28,7 @@ const environment = 'MIX_ENV=prod MIX_HOME=/opt/mix HEX_HOME=/opt/hex LANG=C.UTF
 const placeholders =
   'SECRET_KEY_BASE=none-of-the-app-only-for-the-build-of-the-image-0123456789-0123456789 DATABASE_URL=ecto://build:build@127.0.0.1/build DATABASE_PATH=/tmp/build.db PHX_HOST=localhost';
 
-export const elixir: Language = {
-  name: 'elixir',
+export const elixir: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const project = readElixir(tree);
     if (project === undefined) return tree.has('mix.exs') ? createMalformedProblem() : undefined;
@@ -42,6 +41,7 @@ export const elixir: Language = {
       createRecipe(tree, input, { project, server, choice })
     );
   },
+  declareSettings: declareElixirSettings,
 };
 
 /** Selects the app that serves HTTP; in an umbrella with several, the one that the Procfile starts. */
@@ -99,7 +99,7 @@ function createVersionProblem({ file, requestedVersion }: RequestedElixir): Prob
       severity: 'error',
       file,
       message: `The app requires Elixir ${requestedVersion}, which is not available.`,
-      fix: `Widen it to include one of ${images.elixir.map((each) => each.version).join(', ')}, or add a Dockerfile.`,
+      fix: `Widen it to include one of ${languages.elixir.images.map((each) => each.version).join(', ')}, or add a Dockerfile.`,
     },
   };
 }

@@ -1,8 +1,9 @@
 // Chooses the Elixir image for a project: by its requirement, or by the version that its author uses.
+import { languages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
-import { images, type PlanInput } from '../recipe.ts';
+import { type PlanInput } from '../recipe.ts';
 
-export type ElixirImage = (typeof images.elixir)[number];
+export type ElixirImage = (typeof languages.elixir.images)[number];
 
 export interface RequestedElixir {
   readonly file: string;
@@ -30,14 +31,15 @@ export function chooseElixir(
   mix: string,
 ): ElixirChoice | RequestedElixir {
   const { source, allows } = parseRequirement(mix);
-  const fitting = images.elixir.filter(({ version }) => allows(parseMinor(version)));
+  const fitting = languages.elixir.images.filter(({ version }) => allows(parseMinor(version)));
   if (fitting.length === 0) return { file: 'mix.exs', requestedVersion: source };
   const there = fitting.filter(({ build }) => !missingImages.includes(build));
   const usable = there.length === 0 ? fitting : there;
   const named = findNamedVersion(tree);
   const same = usable.find(({ version }) => version === named?.requestedVersion);
-  const older = named !== undefined && parseMinor(named.requestedVersion) < parseMinor(images.elixir[0].version);
-  const image = same ?? (older ? usable[0] : usable.at(-1)) ?? images.elixir[0];
+  const older =
+    named !== undefined && parseMinor(named.requestedVersion) < parseMinor(languages.elixir.images[0].version);
+  const image = same ?? (older ? usable[0] : usable.at(-1)) ?? languages.elixir.images[0];
   return named === undefined || same !== undefined ? { image } : { image, instead: named };
 }
 

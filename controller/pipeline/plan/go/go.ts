@@ -1,12 +1,12 @@
 // Plans Go apps: builds the pages that they embed, then one program, in a small image.
+import { debianImage, languages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import {
   renderCopy,
   renderArguments,
   defaultPort,
   renderDockerfile,
-  images,
-  type Language,
+  type Planner,
   type PlanInput,
   type Problem,
   type Recipe,
@@ -25,15 +25,14 @@ const cache = '--mount=type=cache,target=/root/.cache --mount=type=cache,target=
 const cgo =
   /^\s{0,9}(?:require )?(?:github\.com\/(?:mattn\/go-sqlite3|confluentinc\/confluent-kafka-go|h2non\/bimg|davidbyttow\/govips|otiai10\/gosseract|chai2010\/webp|go-skynet|ggerganov|webview|go-gl)|gocv\.io)\S{0,80} v\S{1,80}(?! \/\/ indirect)/m;
 
-export const go: Language = {
-  name: 'go',
+export const go: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const goMod = tree.text('go.mod');
     if (goMod === undefined) return undefined;
     const main = findMain(tree, /^module\s{1,9}"?(\S{1,300}?)"?\s*$/m.exec(goMod)?.[1] ?? '');
     if (main === undefined) return createNoMainProblem();
     return (
-      findMissingImage(input, [images.golang], 'Go', 'go.mod') ??
+      findMissingImage(input, [languages.go.images[0].build], 'Go', 'go.mod') ??
       createRecipe(tree, input, { goMod, main, serving: findServing(tree, goMod), pages: findPages(tree) })
     );
   },
@@ -124,7 +123,7 @@ function renderBuildStage(tree: Tree, input: PlanInput, { goMod, main, pages }: 
   const manifests = ['go.mod', ...(tree.has('go.sum') ? ['go.sum'] : [])];
   const whole = local || tree.has('go.work') || tree.entry('vendor')?.kind === 'directory';
   return [
-    `FROM ${images.golang} AS build`,
+    `FROM ${languages.go.images[0].build} AS build`,
     // go.mod may request a newer Go than the image has.
     `ENV CGO_ENABLED=${cgo.test(goMod) ? 1 : 0} GOTOOLCHAIN=auto GOFLAGS=-buildvcs=false`,
     'WORKDIR /app',
@@ -149,7 +148,7 @@ function renderBuildStage(tree: Tree, input: PlanInput, { goMod, main, pages }: 
 
 function renderRunStage(port: number, command: string): string[] {
   return [
-    `FROM ${images.debian}`,
+    `FROM ${debianImage}`,
     'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
     'COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt',
     `COPY --from=build /out/server ${program}`,

@@ -1,12 +1,12 @@
 // Plans Java apps that use Maven or Gradle: runs the built jar on an image without build tools.
+import { languages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
 import {
   renderArguments,
   defaultPort,
   renderDockerfile,
-  images,
-  type Language,
+  type Planner,
   type PlanInput,
   type Problem,
   type Recipe,
@@ -24,15 +24,14 @@ interface Build {
   readonly text: string;
 }
 
-export const java: Language = {
-  name: 'java',
+export const java: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const build = findBuild(tree);
     if (build === undefined) return undefined;
     if (build.tool === 'Maven' && !build.text.includes('<project')) return createMalformedProblem();
     if (build.tool === 'Gradle' && !tree.has('gradlew')) return createNoWrapperProblem(build.file);
     const version = resolveJavaVersion(tree, build.text);
-    const image = images.java.find((each) => each.version >= version);
+    const image = languages.java.images.find((each) => each.version >= version);
     if (image === undefined) return createVersionProblem(build.file, version);
     return (
       findMissingImage(input, [image.build, image.run], 'Java', build.file) ?? createRecipe(tree, input, build, image)
@@ -79,12 +78,17 @@ function createVersionProblem(file: string, version: number): Problem {
       severity: 'error',
       file,
       message: `The app asks for Java ${version}, which is not available.`,
-      fix: `Ask for ${images.java.map((each) => each.version).join(', ')} or less, or add a Dockerfile.`,
+      fix: `Ask for ${languages.java.images.map((each) => each.version).join(', ')} or less, or add a Dockerfile.`,
     },
   };
 }
 
-function createRecipe(tree: Tree, input: PlanInput, build: Build, image: (typeof images.java)[number]): Recipe {
+function createRecipe(
+  tree: Tree,
+  input: PlanInput,
+  build: Build,
+  image: (typeof languages.java.images)[number],
+): Recipe {
   const framework = detectFramework(build.text);
   const port = input.port ?? defaultPort;
   const web = findOwnCommand(tree);

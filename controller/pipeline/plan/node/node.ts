@@ -1,7 +1,7 @@
 // Plans Node apps: install from the lock file, build, then a small image with only what serves the app.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { defaultPort, renderDockerfile, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { defaultPort, renderDockerfile, type Planner, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { type NodeApp, describeUnstartedServer } from './app.ts';
 import { detectForeignAdapter } from './framework.ts';
 import { readProject, type NodeProject } from './project.ts';
@@ -14,8 +14,7 @@ import { hasAllAssets } from '../static/static.ts';
 
 const ignore = ['.git', '**/node_modules', '.next', '.nuxt', '.output', '**/.DS_Store'];
 
-export const node: Language = {
-  name: 'node',
+export const node: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const project = readProject(tree);
     if (project === undefined) return tree.has('package.json') ? createMalformedProblem() : undefined;

@@ -1,4 +1,5 @@
 // Detects whether a Node project is a static site or a server, and how the server starts.
+import { plannedLanguages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { readField, readKeys, parseJson, readText } from '../../manifest.ts';
 import { quoteShellWord } from '../recipe.ts';
@@ -39,8 +40,9 @@ const serveNobody =
   /\b(?:electron(?:-\w+)?|tauri|expo|react-native|turbo|lerna)\b|\bnx run-many\b|\bpnpm (?:-r|--recursive)\b|^echo\b/;
 
 /** Procfile commands of apps in other languages, whatever package.json builds. */
-const otherLanguage =
-  /(?:^|[\s/;&|])(?:heroku-php-\w+|php|artisan|bundle|rails|puma|rackup|java|mix|gunicorn|uvicorn|hypercorn|daphne|uwsgi|waitress-serve|python3?|streamlit|dotnet|flask)(?:\s|$)/;
+const otherLanguage = new RegExp(
+  String.raw`(?:^|[\s/;&|])(?:${plannedLanguages.flatMap(({ programs = [] }) => programs).join('|')})(?:\s|$)`,
+);
 
 /** Detects the app; undefined if nothing identifies one. */
 export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {

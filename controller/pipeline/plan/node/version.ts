@@ -1,9 +1,9 @@
 // Chooses the Node image that a project requests.
 import semver from 'semver';
 import type { Finding } from '../../../../crds/hosted-app.ts';
+import { defaultNode, languages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { readKeys, parseJson, readText } from '../../manifest.ts';
-import { defaultNode, images } from '../recipe.ts';
 
 export interface NodeChoice {
   readonly image: string;
@@ -21,7 +21,7 @@ interface VersionRequest {
   readonly major?: number;
 }
 
-const newest = images.node.at(-1)?.major ?? 24;
+const newest = languages.node.images.at(-1)?.version ?? 24;
 const names: Readonly<Record<string, number>> = { gallium: 16, hydrogen: 18, iron: 20, jod: 22, krypton: 24 };
 
 /** Returns the image of the requested version, or the nearest one with a warning. */
@@ -30,29 +30,29 @@ export function chooseNode(
   dependencies: Readonly<Record<string, string>>,
   missingImages: readonly string[] = [],
 ): NodeChoice {
-  const there = images.node.filter(({ image }) => !missingImages.includes(image));
+  const there = languages.node.images.filter(({ image }) => !missingImages.includes(image));
   const request =
     readVersionFile(tree) ??
     readManifestVersion(tree) ??
     inferVersionFromScripts(tree) ??
     inferVersionFromAge(dependencies);
   if (request === undefined) return { image: defaultNode, findings: [] };
-  const fitting = there.filter(({ major }) => request.fits(major));
-  const found = fitting.find(({ major }) => major === request.major) ?? fitting.at(-1);
+  const fitting = there.filter(({ version }) => request.fits(version));
+  const found = fitting.find(({ version }) => version === request.major) ?? fitting.at(-1);
   if (found !== undefined) {
     const because = found.image === defaultNode ? {} : { because: `${request.file} asks for Node ${request.words}.` };
     return { image: found.image, ...because, findings: [] };
   }
   const nearest = selectNearest(request, there);
-  return { image: nearest.image, findings: [createUnavailableFinding(request, nearest.major, there)] };
+  return { image: nearest.image, findings: [createUnavailableFinding(request, nearest.version, there)] };
 }
 
-type NodeImage = (typeof images.node)[number];
+type NodeImage = (typeof languages.node.images)[number];
 
 function selectNearest({ major, words }: VersionRequest, there: readonly NodeImage[]): NodeImage {
   const wantedMajor = major ?? semver.minVersion(words)?.major ?? newest;
-  const last = there.at(-1) ?? images.node[images.node.length - 1] ?? images.node[0];
-  return there.find((each) => each.major >= wantedMajor) ?? last;
+  const last = there.at(-1) ?? languages.node.images[languages.node.images.length - 1] ?? languages.node.images[0];
+  return there.find((each) => each.version >= wantedMajor) ?? last;
 }
 
 function createUnavailableFinding({ file, words }: VersionRequest, used: number, there: readonly NodeImage[]): Finding {
@@ -61,7 +61,7 @@ function createUnavailableFinding({ file, words }: VersionRequest, used: number,
     severity: 'warning',
     file,
     message: `${file} asks for Node ${words}, which is not available; Node ${used} is used.`,
-    fix: `Ask for one of ${there.map(({ major }) => major).join(', ')} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
+    fix: `Ask for one of ${there.map(({ version }) => version).join(', ')} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
   };
 }
 

@@ -1,4 +1,5 @@
 // Plans PHP apps: Composer packages and the pages' scripts, served by PHP's built-in server from the public folder.
+import { languages } from '../../../../crds/languages.ts';
 import { readKeys, parseJson } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
@@ -8,8 +9,7 @@ import {
   renderArguments,
   defaultPort,
   renderDockerfile,
-  images,
-  type Language,
+  type Planner,
   type PlanInput,
   type Problem,
   type Recipe,
@@ -23,14 +23,15 @@ const roots = ['public', 'web', 'htdocs', 'www', 'html', 'p', 'src/public'];
 /** Requirements for extensions that the image may lack. */
 const extensions = /^ext-(?:gd|intl|zip|bcmath|mysqli|pdo_mysql|pdo_pgsql|pgsql|sodium|exif)$/;
 
-export const php: Language = {
-  name: 'php',
+export const php: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const root = findDocumentRoot(tree);
     const composer = tree.has('composer.json');
     if (root === undefined) return composer && !tree.has('package.json') ? createNoStartProblem() : undefined;
     const file = composer ? 'composer.json' : root === '.' ? 'index.php' : `${root}/index.php`;
-    return findMissingImage(input, [images.php], 'PHP', file) ?? createRecipe(tree, input, root, file);
+    return (
+      findMissingImage(input, [languages.php.images[0].image], 'PHP', file) ?? createRecipe(tree, input, root, file)
+    );
   },
 };
 
@@ -79,7 +80,7 @@ function findPages(tree: Tree): Frontend | undefined {
 
 function renderImage(tree: Tree, input: PlanInput, built: boolean): string[] {
   return [
-    `FROM ${images.php}`,
+    `FROM ${languages.php.images[0].image}`,
     'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
     ...listMissingExtensions(tree),
     'WORKDIR /app',

@@ -7,8 +7,7 @@ import { type PipelineInput, toConfigured } from '../../contract.ts';
 import { parseJson, readField } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { findDockerfile } from '../dockerfile/find.ts';
-import { declareDotnetDatabase } from '../dotnet/database.ts';
-import { declareElixirSettings } from '../elixir/start.ts';
+import { planners } from '../plan.ts';
 import { declareCompose } from './compose/compose.ts';
 import { isDataFolder, toVolumeName } from './compose/volumes.ts';
 import type { Declaration, DeclaredBuild, DeclaredVariable, DeclaredVolume } from './declaration.ts';
@@ -126,7 +125,7 @@ function readDeclarations(tree: Tree, options: { path: string | undefined; repos
       readGemfile,
     ].map((read) => read(tree)),
     // Packages are the weakest evidence: they count only if no file declares more.
-    ...[declareDotnetDatabase, declareElixirSettings].map((read) => read(tree.below(options.path ?? '.'))),
+    ...Object.values(planners).map((planner) => planner.declareSettings?.(tree.below(options.path ?? '.'))),
   ].filter((each) => each !== undefined);
 }
 

@@ -7,8 +7,7 @@ import {
   renderArguments,
   defaultPort,
   renderDockerfile,
-  images,
-  type Language,
+  type Planner,
   type PlanInput,
   type Problem,
   type Recipe,
@@ -17,6 +16,7 @@ import {
   renderStep,
 } from '../recipe.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
+import { languages } from '../../../../crds/languages.ts';
 import { findPackages, type PythonPackages } from './packages/find.ts';
 import { cache, renderExtras, renderInstaller, uv } from './packages/install.ts';
 import { isApiOnly, hasPagesBuild, renderPagesCopy, renderPagesStage } from './pages.ts';
@@ -42,8 +42,7 @@ const ignore = [
   '.ruff_cache',
 ];
 
-export const python: Language = {
-  name: 'python',
+export const python: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const packages = findPackages(tree);
     const start = findStart(tree, packages?.names ?? new Set());
@@ -93,7 +92,9 @@ function isLikelyPython(tree: Tree): boolean {
 }
 
 function createNoImageProblem({ file, requestedVersion }: RequestedPython, { missingImages = [] }: PlanInput): Problem {
-  const there = images.python.filter((each) => !missingImages.includes(each.image)).map((each) => each.version);
+  const there = languages.python.images
+    .filter((each) => !missingImages.includes(each.image))
+    .map((each) => each.version);
   return {
     problem: {
       rule: 'plan/python-version',

@@ -1,7 +1,8 @@
 // Compiles the pages of a Reflex app while its image is built, with Node next to Python. The running app needs no Node.
+import { defaultNode } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
-import { defaultNode, type PlanInput, type Problem, renderStep } from '../recipe.ts';
+import { type PlanInput, type Problem, renderStep } from '../recipe.ts';
 import { listPlaceholderKeys, placeholder } from '../node/placeholders.ts';
 import { readRequestedRange, isBelow } from './packages/asked.ts';
 import type { PythonPackages } from './packages/find.ts';

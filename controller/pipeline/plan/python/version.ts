@@ -1,7 +1,8 @@
 // Chooses the Python image that a project and its workflows request.
+import { languages } from '../../../../crds/languages.ts';
 import { parseToml, readField, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { images, type PlanInput } from '../recipe.ts';
+import { type PlanInput } from '../recipe.ts';
 import { readConda } from './packages/conda.ts';
 
 export interface PythonChoice {
@@ -29,14 +30,14 @@ export function choosePython(
   { missingImages = [] }: Pick<PlanInput, 'missingImages'> = {},
 ): PythonChoice | RequestedPython {
   const range = findRequestedRange(tree);
-  const there = images.python.filter((each) => !missingImages.includes(each.image));
+  const there = languages.python.images.filter((each) => !missingImages.includes(each.image));
   const fitting = there.filter(
     (each) => range === undefined || isWithinRange(parse(each.version), range.requestedVersion),
   );
   if (range !== undefined && fitting.length === 0) return range;
   const exact = findRequestedVersion(tree);
   if (exact !== undefined) return selectNearest(exact, fitting);
-  const [choice = images.python[0]] = fitting;
+  const [choice = languages.python.images[0]] = fitting;
   const tested = range === undefined ? findNewerTested(choice, tree) : undefined;
   if (tested !== undefined) {
     const { version, image } = selectNearest(tested, fitting);
@@ -62,7 +63,7 @@ function findNewerTested(usual: PythonChoice, tree: Tree): RequestedPython | und
 function selectNearest(request: RequestedPython, fitting: readonly PythonChoice[]): PythonChoice {
   const wantedVersion = parse(request.requestedVersion);
   const sorted = fitting.toSorted((one, other) => compare(parse(one.version), parse(other.version)));
-  const [first = images.python[0]] = sorted;
+  const [first = languages.python.images[0]] = sorted;
   const choice = sorted.find((each) => compare(parse(each.version), wantedVersion) >= 0) ?? sorted.at(-1) ?? first;
   const same = compare(parse(choice.version), wantedVersion) === 0;
   return {

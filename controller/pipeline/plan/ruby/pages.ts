@@ -1,6 +1,7 @@
 // Plans the JavaScript part of a Ruby app: Node and the npm packages that build its assets.
+import { defaultNode } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
-import { renderCopy, defaultNode, type PlanInput, renderStep } from '../recipe.ts';
+import { renderCopy, type PlanInput, renderStep } from '../recipe.ts';
 import { buildInstallCommand, getManagerEnvironment, getManagerPackage, runScript } from '../node/manager.ts';
 import { readProject, type NodeProject } from '../node/project.ts';
 import { chooseNode } from '../node/version.ts';

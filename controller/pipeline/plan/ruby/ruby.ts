@@ -2,7 +2,7 @@
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
-import { defaultPort, renderDockerfile, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { defaultPort, renderDockerfile, type Planner, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { type Bundle, readBundle } from './bundle.ts';
 import { findDatabase } from './database.ts';
 import { findPages } from './pages.ts';
@@ -20,8 +20,7 @@ const workers: readonly (readonly [gem: string, command: string])[] = [
   ['solid_queue', 'rake solid_queue:start'],
 ];
 
-export const ruby: Language = {
-  name: 'ruby',
+export const ruby: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const bundle = readBundle(tree);
     const site = findSite(tree, bundle);

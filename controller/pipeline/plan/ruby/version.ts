@@ -1,10 +1,11 @@
 // Chooses the Ruby image that a project requests.
 import type { Finding } from '../../../../crds/hosted-app.ts';
+import { languages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
-import { images, type PlanInput } from '../recipe.ts';
+import { type PlanInput } from '../recipe.ts';
 import type { Bundle } from './bundle.ts';
 
-export type RubyImage = (typeof images.ruby)[number];
+export type RubyImage = (typeof languages.ruby.images)[number];
 
 export interface RubyChoice {
   readonly image: RubyImage;
@@ -26,7 +27,7 @@ const number = /\d{1,2}(?:\.\d{1,3}){1,2}/;
 export function chooseRuby(tree: Tree, bundle: Bundle, { missingImages = [] }: Partial<PlanInput>): RubyChoice {
   const isThere = ({ build, run }: RubyImage): boolean =>
     !missingImages.includes(build) && !missingImages.includes(run);
-  const there = images.ruby.some(isThere) ? images.ruby.filter(isThere) : images.ruby;
+  const there = languages.ruby.images.some(isThere) ? languages.ruby.images.filter(isThere) : languages.ruby.images;
   const range = readRequirement(bundle.gemfile);
   if (range === undefined) return chooseByVersion(there, bundle, readSingleVersion(tree) ?? readLockedVersion(tree));
   const fitting = there.filter((each) => isWithinRequirements(parse(each.version), range.version));
@@ -83,7 +84,7 @@ function selectUsualImage(there: readonly RubyImage[], bundle: Bundle): RubyImag
   const isOld =
     isBefore(bundle.findVersion('rails') ?? bundle.findVersion('activerecord'), [7, 0]) ||
     isBefore(bundle.findVersion('liquid'), [4, 0, 4]);
-  return (isOld ? there[0] : there.at(-1)) ?? images.ruby[0];
+  return (isOld ? there[0] : there.at(-1)) ?? languages.ruby.images[0];
 }
 
 /** Returns whether a locked version, such as "6.1.7", is below a limit; false if there is no locked version. */
@@ -97,7 +98,7 @@ export function isBefore(version: string | undefined, limit: readonly number[]):
 /** Selects that version, or else the next higher one, or else the newest. */
 function selectNearest(there: readonly RubyImage[], request: RubyRequest): RubyImage {
   const found = there.find((each) => compare(parse(each.version), parseRequestedVersion(request)) >= 0);
-  return found ?? there.at(-1) ?? images.ruby[0];
+  return found ?? there.at(-1) ?? languages.ruby.images[0];
 }
 
 function parseRequestedVersion(request: RubyRequest): Version {
@@ -110,7 +111,7 @@ function createUnavailableFinding({ file, version }: RubyRequest, image: RubyIma
     severity: 'warning',
     file,
     message: `${file} asks for Ruby ${version}, which is not available; Ruby ${image.version} is used.`,
-    fix: `Ask for one of ${images.ruby.map((each) => each.version).join(', ')} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
+    fix: `Ask for one of ${languages.ruby.images.map((each) => each.version).join(', ')} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
   };
 }
 

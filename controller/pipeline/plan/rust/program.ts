@@ -1,9 +1,10 @@
 // Finds the program of a Cargo package or workspace, its port, and what its build script needs.
 import { posix } from 'node:path';
+import { defaultNode } from '../../../../crds/languages.ts';
 import { parseToml, readField, readText, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { findExposedPort } from '../common/frontend.ts';
-import { defaultNode, type Problem, renderStep } from '../recipe.ts';
+import { type Problem, renderStep } from '../recipe.ts';
 import { buildInstallCommand, getManagerPackage } from '../node/manager.ts';
 import { readProject } from '../node/project.ts';
 

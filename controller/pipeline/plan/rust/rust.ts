@@ -1,4 +1,5 @@
 // Plans Rust apps: one program of the package or workspace, with the files that it reads at run time.
+import { debianImage, languages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { findMissingImage } from '../common/frontend.ts';
@@ -7,8 +8,7 @@ import {
   renderArguments,
   defaultPort,
   renderDockerfile,
-  images,
-  type Language,
+  type Planner,
   type PlanInput,
   type Problem,
   type Recipe,
@@ -38,15 +38,17 @@ const libraries: Readonly<Record<string, { readonly build: readonly string[]; re
   cmake: { build: ['cmake'], run: [] },
 };
 
-export const rust: Language = {
-  name: 'rust',
+export const rust: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     if (!tree.has('Cargo.toml')) return undefined;
     const window = detectDesktopApp(tree);
     if (window !== undefined) return window;
     const program = findProgram(tree);
     if (program === undefined) return createNoProgramProblem();
-    return findMissingImage(input, [images.rust], 'Rust', 'Cargo.toml') ?? createRecipe(tree, input, program);
+    return (
+      findMissingImage(input, [languages.rust.images[0].build], 'Rust', 'Cargo.toml') ??
+      createRecipe(tree, input, program)
+    );
   },
 };
 
@@ -102,7 +104,7 @@ function renderBuildStage(tree: Tree, input: PlanInput, { name, features }: Prog
   const called = findBuildScriptTool(tree);
   const clean = called === undefined ? '' : ' && rm -rf target node_modules';
   return [
-    `FROM ${images.rust} AS build`,
+    `FROM ${languages.rust.images[0].build} AS build`,
     ...listDebianPackages(tree, 'build'),
     'WORKDIR /app',
     // A file that pins a toolchain requires rustup, which the installed toolchain does not need.
@@ -127,7 +129,7 @@ function formatCompileCommand(what: string, locked: string): string {
 
 function renderRunStage(tree: Tree, port: number, command: string): string[] {
   return [
-    `FROM ${images.debian}`,
+    `FROM ${debianImage}`,
     ...listDebianPackages(tree, 'run'),
     'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
     'COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt',

@@ -1,5 +1,6 @@
 // Renders the last stage of every image that only serves files: nginx, unprivileged.
-import { renderCopy, images } from '../recipe.ts';
+import { languages } from '../../../../crds/languages.ts';
+import { renderCopy } from '../recipe.ts';
 
 export interface Site {
   readonly port: number;
@@ -17,7 +18,7 @@ export interface Site {
 export function serveFiles(site: Site): string[] {
   const flags = site.stage === undefined ? [] : [`--from=${site.stage}`];
   return [
-    `FROM ${images.nginx}`,
+    `FROM ${languages.static.images[0].image}`,
     "COPY <<'EOF' /etc/moorage/nginx.conf",
     ...renderConfiguration(site),
     'EOF',

@@ -1,14 +1,13 @@
 // Plans a site of plain files, and checks whether a browser can load it without a build.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { defaultPort, renderDockerfile, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { defaultPort, renderDockerfile, type Planner, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { serveFiles } from './server.ts';
 
 const folders = ['.', 'public', 'dist', 'site', '_site', 'docs', 'www', 'html', 'build'] as const;
 const ignore = ['.git', '**/node_modules', '**/.DS_Store'];
 
-export const staticSite: Language = {
-  name: 'static',
+export const staticSite: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const isAsked = input.build.strategy === 'static';
     const found = folders.filter((each) => tree.has(getIndexPath(each)));

@@ -1,10 +1,10 @@
 // Which images of the catalog `up` builds.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
+import { baseImages } from '../../../../crds/languages.ts';
 import { images, servicesOnDemand } from '../../../../localnode/images/catalog.ts';
 import { listNames, selectImages } from '../../../../cli/install/product.ts';
 import { serviceTypes } from '../../../../crds/backing-services.ts';
-import { baseImages } from '../../../../controller/pipeline/plan/recipe.ts';
 import { UsageError } from '../../../../lib/command-line.ts';
 
 const names = (wanted: readonly string[]): string[] => selectImages(wanted).map((image) => image.name);

@@ -2,6 +2,7 @@
 import { posix } from 'node:path';
 import { z } from 'zod';
 import type { ServiceType } from '../../../../../crds/backing-services.ts';
+import { baseImages } from '../../../../../crds/languages.ts';
 import type { Tree } from '../../../tree.ts';
 import { parseYaml } from '../declaration.ts';
 
@@ -151,9 +152,14 @@ export function isDevelopmentService({
   );
 }
 
+const images: ReadonlySet<string> = new Set([
+  ...baseImages.map((name) => name.replace(/:.*$/, '')),
+  ...['openjdk', 'gradle', 'oven/bun', 'ubuntu', 'alpine', 'busybox', 'composer'],
+]);
+
 /** Returns whether the image only provides a language runtime, into which a developer's folder is mounted. */
 export function isLanguage(image: string): boolean {
-  return /^(?:docker\.io\/)?(?:library\/)?(?:node|python|golang|ruby|php|openjdk|eclipse-temurin|maven|gradle|rust|elixir|oven\/bun|denoland\/deno|ubuntu|debian|alpine|busybox|composer)(?::|@|$)/.test(
-    image,
-  );
+  const [, name = ''] = /^(?:docker\.io\/)?(?:library\/)?([^:@]{1,200})/.exec(image) ?? [];
+  // Only names of Docker Hub: a host has a dot.
+  return images.has(name) && !name.includes('.');
 }

@@ -42,6 +42,19 @@ for (const { name, files, changes, rule, file, fix } of refusals) {
   });
 }
 
+test('a refusal lists every language, with the files by which it is found', () => {
+  const listed =
+    'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); Go (go.mod); Deno (deno.json); Rust (Cargo.toml); Java (pom.xml, or Gradle with its wrapper); PHP (index.php, composer.json); Ruby (Gemfile, config.ru); .NET (a solution or project); Elixir (mix.exs); a static site (index.html at the top or in public, dist, site, docs)';
+  assert.throws(
+    () => plan({ 'main.bf': '' }),
+    (error: unknown) => {
+      assert.ok(error instanceof Rejected);
+      assert.equal(error.findings[0].fix, `Add one of: ${listed}.`);
+      return true;
+    },
+  );
+});
+
 test('a language that is known and not planned is refused by name, with what its Dockerfile has to do', () => {
   const named = [
     ['Package.swift', /^Package\.swift makes this a Swift app/],
