@@ -16,6 +16,7 @@ export { type CostSource, type FlightLimits, Ledger, type Line } from './ledger/
 export {
   formatMoney,
   formatUsd,
+  money,
   type Money,
   MoneyError,
   moneyField,
@@ -37,7 +38,6 @@ export {
   reconcile,
   type RouterBill,
 } from './ledger/reconciler.ts';
-export { money } from './ledger/shapes.ts';
 export { recordUses, type Usage, type UsageEvent } from './ledger/usage.ts';
 export { createDailyLimitMetrics, createOverrunMetrics, readForScrape } from './metrics.ts';
 export { type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';

@@ -18,8 +18,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { Logger } from '../../lib/telemetry.ts';
 import type { Ledger, SettleRequest } from './ledger/ledger.ts';
-import { type Money, formatMoney, parseMoney } from './ledger/money.ts';
-import { type SettleAnswer, money } from './ledger/shapes.ts';
+import { formatMoney, type Money, money, parseMoney } from './ledger/money.ts';
+import type { SettleAnswer } from './ledger/shapes.ts';
 import type { Usage } from './ledger/usage.ts';
 import type { Quota } from './problems.ts';
 

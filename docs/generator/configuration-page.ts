@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
 import { environment as apps } from '../../api/apps/config.ts';
 import { aloneEnvironment as alone, environment as api } from '../../api/config.ts';
-import { environment as revenue } from '../../api/accounting/revenue/shares.ts';
+import { environment as revenue } from '../../api/accounting/revenue/start-revenue.ts';
 import { environment as metering, shipperEnvironment as shipper } from '../../api/accounting/metering/config.ts';
 import { environment as receipts } from '../../api/accounting/receipts/config.ts';
 import { environment as database } from '../../api/billing/database/prepare.ts';
@@ -68,7 +68,7 @@ export const configuration: Page = {
     'api/config.ts',
     'api/accounting/metering/config.ts',
     'api/accounting/receipts/config.ts',
-    'api/accounting/revenue/shares.ts',
+    'api/accounting/revenue/start-revenue.ts',
     'api/models/config.ts',
     'api/billing/database/prepare.ts',
     'api/tools/config.ts',

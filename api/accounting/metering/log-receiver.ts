@@ -1,16 +1,16 @@
-// Receives OTLP logs over HTTP (POST /v1/logs) and stores their records. A response of 200 means that the batch is stored.
+// Receives OTLP logs over HTTP (POST /v1/logs), as protobuf or JSON. A response of 200 means that the batch is stored.
 import { timingSafeEqual } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
+import protobuf from 'protobufjs';
 import getRawBody from 'raw-body';
+import { z } from 'zod';
 import type { Logger } from '../../../lib/telemetry.ts';
-import type { Database } from '../../billing/index.ts';
-import { createEventId, formatTimestamp, type GatewayRecord, identifyGateway, readRecord } from './gateway-record.ts';
 import type { MeteringMetrics } from './metering-metrics.ts';
-import { contentTypes, type Encoding, readRequest, type SentLogs, writeResponse, writeStatus } from './otlp.ts';
-import { classify, type HostKind, type Visitor } from './request-class.ts';
-import { type Entry, recordBatch } from './usage-store.ts';
+import type { Refusals } from './usage-store.ts';
 
 export interface ReceiverOptions {
   /** Senders authenticate with `Authorization: Bearer <token>`. */
@@ -150,123 +150,227 @@ function toFailure(error: unknown, encoding: Encoding, log: Logger): { status: n
   return { status: 503, body: writeStatus(codes.unavailable, 'The batch could not be kept. Send it again.', encoding) };
 }
 
-/** Older records may have been dropped with their day, so they could be counted twice. */
-export const maxAgeDays = 35;
-const maxAheadMs = 5 * 60_000;
-const nanosecond = 1_000_000n;
-
-export interface IntakeOptions {
-  readonly database: () => Database;
-  readonly resolveHost: (host: string) => HostKind;
-  readonly resolveVisitor: (client: string, day: string) => Visitor;
-  readonly metrics: MeteringMetrics;
-  /** Days for which uses are kept. */
-  readonly keepDays: number;
-  readonly now?: () => number;
-}
-
-/** The number of refused records, and the reasons. */
-export interface Refusals {
-  readonly count: number;
-  readonly message: string;
-}
-
-type Reason = 'unreadable' | 'too_old' | 'in_the_future';
-
-/** Returns a function that stores the records of a request, one sender at a time. Resolves once all are stored. @throws the driver's error */
-export function createIntake(options: IntakeOptions): (sent: readonly SentLogs[]) => Promise<Refusals> {
-  const now = options.now ?? Date.now;
-  const retentionMs = Math.min(maxAgeDays, options.keepDays - 1) * 86_400_000;
-  return async (sent) => {
-    const refusals = new Map<Reason, string[]>();
-    for (const { resource, records } of sent) {
-      const gateway = identifyGateway(resource);
-      const entries = records.flatMap((attributes) => {
-        const record = readRecord(attributes);
-        if ('wrong' in record) {
-          addRefusal(refusals, 'unreadable', record.wrong.join(' and '));
-          return [];
-        }
-        return [toEntry(gateway, record)];
-      });
-      if (entries.length > 0) await storeEntries(gateway, entries);
-    }
-    return summarizeRefusals(refusals);
-
-    function toEntry(gateway: string, record: GatewayRecord): Entry {
-      const { counter, startNs, endNs, isLost } = record;
-      const entry = { counter, startNs, endNs, isLost };
-      if (isLost) return { ...entry, event: undefined };
-      const reason = findLateness(Number(startNs / nanosecond) - now(), retentionMs);
-      if (reason !== undefined) {
-        addRefusal(refusals, reason, `${counter.toString()} of ${formatTimestamp(startNs)}`);
-        return { ...entry, event: undefined };
-      }
-      return { ...entry, event: toEvent(gateway, record) };
-    }
-  };
-
-  async function storeEntries(gateway: string, entries: readonly Entry[]): Promise<void> {
-    const { metrics } = options;
-    const { added, withdrawn: back, runs } = await recordBatch(options.database(), gateway, entries);
-    const events = entries.flatMap(({ event }) => event ?? []);
-    for (const event of events) metrics.events.inc({ class: event.class ?? 'use' });
-    metrics.duplicates.inc(events.length - added);
-    metrics.withdrawn.inc(back);
-    metrics.runs.inc(runs);
-  }
-
-  function toEvent(gateway: string, record: GatewayRecord): Entry['event'] {
-    const at = formatTimestamp(record.startNs);
-    const host = options.resolveHost(record.host);
-    const visitor = options.resolveVisitor(record.client, at.slice(0, 10));
-    return {
-      id: createEventId(gateway, record),
-      at,
-      kind: 'visit',
-      class: classify(record, host, visitor),
-      caller: visitor.hash,
-      network: visitor.network,
-      ...(host.kind === 'app' ? { app: host.app.slug } : {}),
-      latencyMs: Math.round(Number(record.endNs - record.startNs) / 1e6),
-      status: record.status,
-      bytesIn: record.bytesIn,
-      bytesOut: record.bytesOut,
-    };
-  }
-
-  function addRefusal(refusals: Map<Reason, string[]>, reason: Reason, what: string): void {
-    options.metrics.refused.inc({ reason });
-    refusals.set(reason, [...(refusals.get(reason) ?? []), what]);
-  }
-}
-
-/** `aheadMs`: how far the start of the request is ahead of now. */
-function findLateness(aheadMs: number, keptMs: number): Reason | undefined {
-  if (aheadMs > maxAheadMs) return 'in_the_future';
-  return aheadMs < -keptMs ? 'too_old' : undefined;
-}
-
-const refusalTexts: Readonly<Record<Reason, string>> = {
-  unreadable: 'unreadable (missing or wrong: ',
-  too_old: `older than ${maxAgeDays} days, or than uses are kept (RequestCount `,
-  in_the_future: 'more than 5 minutes ahead of the clock of this server (RequestCount ',
-};
-const maxNamed = 10;
-
-function summarizeRefusals(refusals: ReadonlyMap<Reason, readonly string[]>): Refusals {
-  const all = [...refusals];
-  const parts = all.map(([reason, what]) => {
-    const named = [...new Set(what)];
-    const more = named.length > maxNamed ? ', …' : '';
-    return `${what.length} ${refusalTexts[reason]}${named.slice(0, maxNamed).join(', ')}${more})`;
-  });
-  return { count: all.reduce((sum, [, { length }]) => sum + length, 0), message: parts.join('; ') };
-}
-
 /** Whether a request carries the token. Compares in constant time. */
 export function hasToken({ headers }: IncomingMessage, token: string): boolean {
   const actual = Buffer.from(headers.authorization ?? '');
   const expected = Buffer.from(`Bearer ${token}`);
   return actual.length === expected.length && timingSafeEqual(actual, expected);
+}
+
+/** An attribute as it is sent: a text, a whole number (exact), or another number. */
+export type AttributeValue = string | number | bigint;
+export type Attributes = Readonly<Record<string, AttributeValue>>;
+
+/** The records of one sender. */
+export interface SentLogs {
+  readonly resource: Attributes;
+  readonly records: readonly Attributes[];
+}
+
+export const contentTypes = { protobuf: 'application/x-protobuf', json: 'application/json' } as const;
+export type Encoding = keyof typeof contentTypes;
+
+const { root } = protobuf.parse(readFileSync(join(import.meta.dirname, 'logs.proto'), 'utf8'));
+const responseType = root.lookupType('ExportLogsServiceResponse');
+const statusType = root.lookupType('Status');
+
+/** Whole numbers are strings in the JSON of protobuf. */
+const anyValue = z.object({
+  stringValue: z.string().optional(),
+  intValue: z.union([z.string().regex(/^-?\d{1,19}$/), z.int()]).optional(),
+  doubleValue: z.number().optional(),
+  boolValue: z.boolean().optional(),
+});
+const keyValues = z.array(z.object({ key: z.string(), value: anyValue.nullish() })).optional();
+const requestSchema = z.object({
+  resourceLogs: z
+    .array(
+      z.object({
+        resource: z.object({ attributes: keyValues }).nullish(),
+        scopeLogs: z
+          .array(z.object({ logRecords: z.array(z.object({ attributes: keyValues })).optional() }))
+          .optional(),
+      }),
+    )
+    .optional(),
+});
+type KeyValues = z.output<typeof keyValues>;
+
+/** Reads a request. @throws Error when it is not one */
+export function readRequest(body: Uint8Array, encoding: Encoding): SentLogs[] {
+  if (encoding === 'protobuf') return decodeRequest(body);
+  const { resourceLogs = [] } = requestSchema.parse(JSON.parse(Buffer.from(body).toString('utf8')));
+  return resourceLogs.map(({ resource, scopeLogs = [] }) => ({
+    resource: toAttributes(resource?.attributes),
+    records: scopeLogs.flatMap(({ logRecords = [] }) => logRecords.map(({ attributes }) => toAttributes(attributes))),
+  }));
+}
+
+function toAttributes(list: KeyValues): Attributes {
+  const attributes = createAttributes();
+  for (const { key, value } of list ?? []) {
+    const plain = toPlainValue(value);
+    if (plain !== undefined) attributes[key] = plain;
+  }
+  return attributes;
+}
+
+function toPlainValue(value: z.output<typeof anyValue> | null | undefined): AttributeValue | undefined {
+  if (value === null || value === undefined) return undefined;
+  const { stringValue, intValue, doubleValue } = value;
+  return stringValue ?? (intValue === undefined ? doubleValue : toWholeNumber(intValue));
+}
+
+/** An answer: everything was taken, or all but so many records, and why those were not. */
+export function writeResponse(rejected: number, message: string, encoding: Encoding): Uint8Array {
+  const partialSuccess = rejected === 0 ? undefined : { rejectedLogRecords: rejected, errorMessage: message };
+  if (encoding === 'protobuf')
+    return responseType.encode(partialSuccess === undefined ? {} : { partialSuccess }).finish();
+  return Buffer.from(
+    JSON.stringify(
+      partialSuccess === undefined
+        ? {}
+        : { partialSuccess: { ...partialSuccess, rejectedLogRecords: String(rejected) } },
+    ),
+  );
+}
+
+/** An error, as the protocol wants it: a google.rpc.Status. */
+export function writeStatus(code: number, message: string, encoding: Encoding): Uint8Array {
+  return encoding === 'protobuf'
+    ? statusType.encode({ code, message }).finish()
+    : Buffer.from(JSON.stringify({ code, message }));
+}
+
+type Reader = protobuf.Reader;
+
+/** As protobufjs reads a whole number of 64 bits. */
+interface Long {
+  readonly low: number;
+  readonly high: number;
+}
+
+/** A field of a message: its number, and how it is written (0: whole number, 1: 8 bytes, 2: with its length). */
+const toTag = (number: number, wire: 0 | 1 | 2): number => (number << 3) | wire;
+
+const fields = {
+  resourceLogs: toTag(1, 2),
+  resource: toTag(1, 2),
+  scopeLogs: toTag(2, 2),
+  logRecords: toTag(2, 2),
+  resourceAttributes: toTag(1, 2),
+  recordAttributes: toTag(6, 2),
+  key: toTag(1, 2),
+  value: toTag(2, 2),
+  stringValue: toTag(1, 2),
+  boolValue: toTag(2, 0),
+  intValue: toTag(3, 0),
+  doubleValue: toTag(4, 1),
+} as const;
+
+/** Reads a request. @throws RangeError, Error when it is not one */
+export function decodeRequest(body: Uint8Array): SentLogs[] {
+  const reader = protobuf.Reader.create(body);
+  const sent: SentLogs[] = [];
+  readFields(reader, reader.len, (tag) => {
+    if (tag !== fields.resourceLogs) return false;
+    sent.push(readResourceLogs(reader, readEnd(reader)));
+    return true;
+  });
+  return sent;
+}
+
+function readResourceLogs(reader: Reader, end: number): SentLogs {
+  let resource: Attributes = createAttributes();
+  const records: Attributes[] = [];
+  readFields(reader, end, (tag) => {
+    if (tag === fields.resource) resource = readAttributes(reader, readEnd(reader), fields.resourceAttributes);
+    else if (tag === fields.scopeLogs) readScopeLogs(reader, readEnd(reader), records);
+    else return false;
+    return true;
+  });
+  return { resource, records };
+}
+
+function readScopeLogs(reader: Reader, end: number, into: Attributes[]): void {
+  readFields(reader, end, (tag) => {
+    if (tag !== fields.logRecords) return false;
+    into.push(readAttributes(reader, readEnd(reader), fields.recordAttributes));
+    return true;
+  });
+}
+
+/** The attributes of a resource or a record, which have them under another number each. */
+function readAttributes(reader: Reader, end: number, attribute: number): Attributes {
+  const attributes = createAttributes();
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag === attribute) readAttribute(reader, readEnd(reader), attributes);
+    else reader.skipType(tag & 7);
+  }
+  expectEnd(reader, end);
+  return attributes;
+}
+
+function readAttribute(reader: Reader, end: number, into: Record<string, AttributeValue>): void {
+  let key = '';
+  let value: AttributeValue | undefined;
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag === fields.key) key = reader.string();
+    else if (tag === fields.value) value = readValue(reader, readEnd(reader));
+    else reader.skipType(tag & 7);
+  }
+  expectEnd(reader, end);
+  if (value !== undefined) into[key] = value;
+}
+
+/** The last of its kinds that is there; undefined for those that no attribute of ours has. */
+function readValue(reader: Reader, end: number): AttributeValue | undefined {
+  let value: AttributeValue | undefined;
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag === fields.stringValue) value = reader.string();
+    else if (tag === fields.intValue) value = toWholeNumber(reader.int64());
+    else if (tag === fields.doubleValue) value = reader.double();
+    else {
+      if (tag === fields.boolValue) value = undefined;
+      reader.skipType(tag & 7);
+    }
+  }
+  expectEnd(reader, end);
+  return value;
+}
+
+/** Exact, whatever its size. */
+export function toWholeNumber(value: string | number | Long): number | bigint {
+  if (typeof value === 'number') return value;
+  if (typeof value !== 'string' && value.high === 0) return value.low >>> 0;
+  const exact = typeof value === 'string' ? BigInt(value) : (BigInt(value.high) << 32n) | BigInt(value.low >>> 0);
+  const near = Number(exact);
+  return Number.isSafeInteger(near) ? near : exact;
+}
+
+function createAttributes(): Record<string, AttributeValue> {
+  return Object.create(null) as Record<string, AttributeValue>;
+}
+
+function readFields(reader: Reader, end: number, take: (tag: number) => boolean): void {
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (!take(tag)) reader.skipType(tag & 7);
+  }
+  expectEnd(reader, end);
+}
+
+/** Reads the length of what follows, which has to be there. */
+function readEnd(reader: Reader): number {
+  const end = reader.uint32() + reader.pos;
+  if (end > reader.len) throw new RangeError(`a message ends at ${end} of ${reader.len} bytes`);
+  return end;
+}
+
+/** What is in a message ends with it. */
+function expectEnd(reader: Reader, end: number): void {
+  if (reader.pos !== end) throw new RangeError(`a message ends at ${end}, what is in it at ${reader.pos}`);
 }

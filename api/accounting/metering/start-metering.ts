@@ -7,10 +7,10 @@ import type { Logger } from '../../../lib/telemetry.ts';
 import type { LedgerHandle } from '../../billing/index.ts';
 import { addSamples, type ComputeCounts, createComputeReceiver, forgetContainers } from './compute-receiver.ts';
 import type { MeteringSettings } from './config.ts';
-import { createIntake, createReceiver } from './log-receiver.ts';
+import { createReceiver } from './log-receiver.ts';
 import { createComputeMetrics, createMeteringMetrics } from './metering-metrics.ts';
 import { createHostIndex, createVisitorResolver, type HostsOptions } from './request-class.ts';
-import { declareLosses, requestTotals, rollUp } from './usage-store.ts';
+import { createIntake, requestTotals, startUsageTasks } from './usage-store.ts';
 
 export interface MeteringOptions {
   readonly settings: MeteringSettings;
@@ -38,21 +38,7 @@ export function startMetering(options: MeteringOptions): Metering {
   void ledger.opened.then((opened) => {
     if (opened === undefined) return;
     isOpen = true;
-    opened.repeat('declare losses', Math.max(1_000, Math.min(30_000, settings.graceMs)), async () => {
-      const [row] = await opened.database.replay(declareLosses, [settings.graceMs]);
-      if ((row?.count ?? 0) > 0) log.warn({ requests: row?.count }, 'requests that a gateway counted are lost');
-      return 0;
-    });
-    opened.repeat('sum up uses', 300_000, async () => {
-      await opened.database.transaction(
-        async (transaction) => {
-          await transaction.script('set local statement_timeout = 0');
-          await transaction.query(rollUp, []);
-        },
-        { lasting: true },
-      );
-      return 0;
-    });
+    startUsageTasks(opened, settings.graceMs, log);
     opened.repeat('forget containers', 3_600_000, async () => {
       await opened.database.replay(forgetContainers, []);
       return 0;
@@ -61,7 +47,7 @@ export function startMetering(options: MeteringOptions): Metering {
   const compute = createComputeMetrics(options.registry);
   if (settings.token === undefined) return { routes: {} };
   const take = createIntake({
-    database: () => ledger.get().database,
+    ledger,
     resolveHost: createHostIndex({ ...options.apps, platformHost: new URL(options.baseUrl).hostname }),
     resolveVisitor: createVisitorResolver(options.callers),
     metrics,

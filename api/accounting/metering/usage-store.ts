@@ -1,15 +1,145 @@
-// Writes a batch of records of one gateway in one transaction: its events, its runs and the missing numbers.
+// Stores the records of gateways: a batch of one gateway in one transaction, with its events, its runs and the missing numbers.
 import { z } from 'zod';
+import type { Logger } from '../../../lib/telemetry.ts';
 import {
   type Database,
+  type OpenLedger,
   prefixStatements,
   recordUses,
   runAsTask,
   type Transaction,
   type UsageEvent,
 } from '../../billing/index.ts';
-import { formatTimestamp, type GatewayRecord } from './gateway-record.ts';
-import { assignRuns, findGaps, formatCounters, formatMultirange, type Run, type RunBatch } from './gateway-runs.ts';
+import {
+  assignRuns,
+  createEventId,
+  findGaps,
+  formatCounters,
+  formatMultirange,
+  formatTimestamp,
+  type GatewayRecord,
+  identifyGateway,
+  readRecord,
+  type Run,
+  type RunBatch,
+} from './gateway-record.ts';
+import type { SentLogs } from './log-receiver.ts';
+import type { MeteringMetrics } from './metering-metrics.ts';
+import { classify, type HostKind, type Visitor } from './request-class.ts';
+
+/** Older records may have been dropped with their day, so they could be counted twice. */
+export const maxAgeDays = 35;
+const maxAheadMs = 5 * 60_000;
+const nanosecond = 1_000_000n;
+
+export interface IntakeOptions {
+  readonly ledger: { get(): Pick<OpenLedger, 'database'> };
+  readonly resolveHost: (host: string) => HostKind;
+  readonly resolveVisitor: (client: string, day: string) => Visitor;
+  readonly metrics: MeteringMetrics;
+  /** Days for which uses are kept. */
+  readonly keepDays: number;
+  readonly now?: () => number;
+}
+
+/** The number of refused records, and the reasons. */
+export interface Refusals {
+  readonly count: number;
+  readonly message: string;
+}
+
+type Reason = 'unreadable' | 'too_old' | 'in_the_future';
+
+/** Returns a function that stores the records of a request, one sender at a time. Resolves once all are stored. @throws the driver's error */
+export function createIntake(options: IntakeOptions): (sent: readonly SentLogs[]) => Promise<Refusals> {
+  const now = options.now ?? Date.now;
+  const retentionMs = Math.min(maxAgeDays, options.keepDays - 1) * 86_400_000;
+  return async (sent) => {
+    const refusals = new Map<Reason, string[]>();
+    for (const { resource, records } of sent) {
+      const gateway = identifyGateway(resource);
+      const entries = records.flatMap((attributes) => {
+        const record = readRecord(attributes);
+        if ('wrong' in record) {
+          addRefusal(refusals, 'unreadable', record.wrong.join(' and '));
+          return [];
+        }
+        return [toEntry(gateway, record)];
+      });
+      if (entries.length > 0) await storeEntries(gateway, entries);
+    }
+    return summarizeRefusals(refusals);
+
+    function toEntry(gateway: string, record: GatewayRecord): Entry {
+      const { counter, startNs, endNs, isLost } = record;
+      const entry = { counter, startNs, endNs, isLost };
+      if (isLost) return { ...entry, event: undefined };
+      const reason = findLateness(Number(startNs / nanosecond) - now(), retentionMs);
+      if (reason !== undefined) {
+        addRefusal(refusals, reason, `${counter.toString()} of ${formatTimestamp(startNs)}`);
+        return { ...entry, event: undefined };
+      }
+      return { ...entry, event: toEvent(gateway, record) };
+    }
+  };
+
+  async function storeEntries(gateway: string, entries: readonly Entry[]): Promise<void> {
+    const { metrics } = options;
+    const { added, withdrawn: back, runs } = await recordBatch(options.ledger.get().database, gateway, entries);
+    const events = entries.flatMap(({ event }) => event ?? []);
+    for (const event of events) metrics.events.inc({ class: event.class ?? 'use' });
+    metrics.duplicates.inc(events.length - added);
+    metrics.withdrawn.inc(back);
+    metrics.runs.inc(runs);
+  }
+
+  function toEvent(gateway: string, record: GatewayRecord): Entry['event'] {
+    const at = formatTimestamp(record.startNs);
+    const host = options.resolveHost(record.host);
+    const visitor = options.resolveVisitor(record.client, at.slice(0, 10));
+    return {
+      id: createEventId(gateway, record),
+      at,
+      kind: 'visit',
+      class: classify(record, host, visitor),
+      caller: visitor.hash,
+      network: visitor.network,
+      ...(host.kind === 'app' ? { app: host.app.slug } : {}),
+      latencyMs: Math.round(Number(record.endNs - record.startNs) / 1e6),
+      status: record.status,
+      bytesIn: record.bytesIn,
+      bytesOut: record.bytesOut,
+    };
+  }
+
+  function addRefusal(refusals: Map<Reason, string[]>, reason: Reason, what: string): void {
+    options.metrics.refused.inc({ reason });
+    refusals.set(reason, [...(refusals.get(reason) ?? []), what]);
+  }
+}
+
+/** `aheadMs`: how far the start of the request is ahead of now. */
+function findLateness(aheadMs: number, keptMs: number): Reason | undefined {
+  if (aheadMs > maxAheadMs) return 'in_the_future';
+  return aheadMs < -keptMs ? 'too_old' : undefined;
+}
+
+const refusalTexts: Readonly<Record<Reason, string>> = {
+  unreadable: 'unreadable (missing or wrong: ',
+  too_old: `older than ${maxAgeDays} days, or than uses are kept (RequestCount `,
+  in_the_future: 'more than 5 minutes ahead of the clock of this server (RequestCount ',
+};
+const maxNamed = 10;
+
+function summarizeRefusals(refusals: ReadonlyMap<Reason, readonly string[]>): Refusals {
+  const all = [...refusals];
+  const parts = all.map(([reason, what]) => {
+    const named = [...new Set(what)];
+    const more = named.length > maxNamed ? ', …' : '';
+    return `${what.length} ${refusalTexts[reason]}${named.slice(0, maxNamed).join(', ')}${more})`;
+  });
+  return { count: all.reduce((sum, [, { length }]) => sum + length, 0), message: parts.join('; ') };
+}
 
 /** A record with the event that it becomes; without one where it is refused for its time, or lost. */
 export interface Entry extends Pick<GatewayRecord, 'counter' | 'startNs' | 'endNs' | 'isLost'> {
@@ -84,6 +214,31 @@ async function updateRun(transaction: Transaction, id: bigint, batch: RunBatch<E
   return row?.count ?? 0;
 }
 
+/** Declares losses and sums up uses, again and again. */
+export function startUsageTasks(ledger: OpenLedger, graceMs: number, log: Logger): void {
+  const { database } = ledger;
+  ledger.repeat('declare losses', Math.max(1_000, Math.min(30_000, graceMs)), async () => {
+    const [row] = await database.replay(declareLosses, [graceMs]);
+    if ((row?.count ?? 0) > 0) log.warn({ requests: row?.count }, 'requests that a gateway counted are lost');
+    return 0;
+  });
+  ledger.repeat('sum up uses', 300_000, async () => {
+    await database.transaction(
+      async (transaction) => {
+        await transaction.script('set local statement_timeout = 0');
+        await rollUpUses(transaction);
+      },
+      { lasting: true },
+    );
+    return 0;
+  });
+}
+
+/** Updates the sums of uses by hour and day. Runs in the caller's transaction, which must lift the statement timeout. */
+export async function rollUpUses(transaction: Transaction): Promise<void> {
+  await transaction.query(rollUp, []);
+}
+
 const defineStatement = prefixStatements('metering');
 
 const bigintText = z.string().transform(BigInt);
@@ -156,8 +311,3 @@ export const requestTotals = defineStatement(
     from metering.reconciliation`,
   z.object({ missing: z.coerce.number(), lost: z.coerce.number(), difference: z.coerce.number() }),
 );
-
-/** Updates the sums of uses by hour and day. Runs in the caller's transaction, which must lift the statement timeout. */
-export async function rollUpUses(transaction: Transaction): Promise<void> {
-  await transaction.query(rollUp, []);
-}

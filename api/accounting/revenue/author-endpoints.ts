@@ -16,15 +16,16 @@ import type { Receipts } from '../receipts/index.ts';
 import { authorFrozen, authorKeyRequired, statementFinal, unknownAuthor, unknownLine } from '../problems.ts';
 import { assertAuthorKey, assertNotFrozen, type Author, findAuthor, issueKey } from './author-access.ts';
 import { events, lineById, months, openDispute } from './revenue-queries.ts';
-import { findVersion, toCountingTerms } from './shares.ts';
 import {
   addProofs,
+  findVersion,
   formatMonth,
   formatStatementCsv,
   getFirstDay,
   monthField,
   provenStatement,
   readStatement,
+  toCountingTerms,
 } from './statement.ts';
 
 export interface RevenueServices {

@@ -3,7 +3,8 @@
 import { readCommandLine, UsageError } from '../../../lib/command-line.ts';
 import { type Database, formatUsd, openLedgerDatabase, PriceList } from '../../billing/index.ts';
 import { findLineFaults } from '../receipts/index.ts';
-import { postAppDay, readRevenueSettings } from './shares.ts';
+import { readRevenueSettings } from './start-revenue.ts';
+import { postAppDay } from './statement.ts';
 import {
   type Adjustment,
   adjust,

@@ -1,7 +1,9 @@
-// Starts revenue: records the price list, posts each day's shares, and closes statements.
+// Starts revenue: reads its settings, records the price list, posts shares, and serves authors.
+import { z } from 'zod';
+import { count, readConfig } from '../../../lib/config.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
-import { type AppIndex, readAuthorship } from '../../apps/index.ts';
-import type { LedgerHandle, OpenLedger, PriceList } from '../../billing/index.ts';
+import type { AppIndex } from '../../apps/index.ts';
+import { type LedgerHandle, type Money, moneyField, type PriceList } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import type { Tool } from '../../tools/index.ts';
 import type { Receipts } from '../receipts/index.ts';
@@ -12,8 +14,7 @@ import {
   createStatementEndpoints,
 } from './author-endpoints.ts';
 import { createPricesEndpoint, recordPrices } from './prices.ts';
-import { closeMonths } from './revenue-queries.ts';
-import { noteAuthors, postShares, type RevenueSettings } from './shares.ts';
+import { startPosting } from './statement.ts';
 
 export interface RevenueOptions {
   readonly settings: RevenueSettings;
@@ -31,12 +32,15 @@ export interface Revenue {
   readonly endpoints: readonly Endpoint[];
 }
 
-const minute = 60_000;
-
 export function startRevenue(options: RevenueOptions): Revenue {
-  const { settings, ledger, prices, receipts, noticeDays, apps, tools, baseUrl } = options;
+  const { settings, ledger, prices, receipts, noticeDays, apps, tools, baseUrl, log } = options;
   void ledger.opened.then((opened) => {
-    if (opened !== undefined) runTasks(opened, options);
+    if (opened === undefined) return;
+    opened.repeat('keep prices', 3_600_000, async () => {
+      await recordPrices(opened.database, prices, { noticeDays, log });
+      return 0;
+    });
+    startPosting(opened, { apps, prices, budget: settings.promotionBudget, disputeDays: settings.disputeDays });
   });
   const services = {
     apps,
@@ -57,19 +61,28 @@ export function startRevenue(options: RevenueOptions): Revenue {
   };
 }
 
-function runTasks(opened: OpenLedger, { settings, prices, noticeDays, apps, log }: RevenueOptions): void {
-  const { database } = opened;
-  opened.repeat('keep prices', 60 * minute, async () => {
-    await recordPrices(database, prices, { noticeDays, log });
-    return 0;
-  });
-  opened.repeat('note authors', minute, async () => {
-    await noteAuthors(database, apps.all().map(readAuthorship));
-    return 0;
-  });
-  opened.repeat('post shares', 60 * minute, async () => {
-    await postShares(database, { prices, budget: settings.promotionBudget });
-    await database.query(closeMonths, [settings.disputeDays, null]);
-    return 0;
-  });
+export interface RevenueSettings {
+  /** Days after the end of a month in which its statement can be disputed. */
+  readonly disputeDays: number;
+  /** What all authors together may accrue for the visits of a day, which the platform pays. */
+  readonly promotionBudget: Money;
+}
+
+/** Every variable of statements. */
+export const environment = z.object({
+  MOORAGE_DISPUTE_DAYS: count
+    .max(180)
+    .default(14)
+    .describe('Days after the end of a month in which its author can dispute a statement; then it is final.'),
+  MOORAGE_PROMOTION_BUDGET: moneyField
+    .prefault('0')
+    .describe(
+      'What all authors together may accrue for the uses of visitors in a day (UTC), USD. Visitors pay nothing, so the platform does. With 0, visits accrue nothing.',
+    ),
+});
+
+/** Reads the settings. @throws Error that names every variable that is wrong. */
+export function readRevenueSettings(variables: NodeJS.ProcessEnv = process.env): RevenueSettings {
+  const read = readConfig(environment, variables);
+  return { disputeDays: read.MOORAGE_DISPUTE_DAYS, promotionBudget: read.MOORAGE_PROMOTION_BUDGET };
 }

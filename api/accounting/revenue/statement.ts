@@ -1,18 +1,150 @@
-// Reads the statement of an author for a month, and formats it as JSON with proofs or as CSV.
+// Posts what authors accrue, one line per app and day and another for uses that arrived late, and reads the lines of a month
+// as a statement: JSON with proofs, or CSV.
 import { z } from 'zod';
 import { toCsvLine } from '../../../lib/values.ts';
-import { type Database, formatMoney, type Money, negate, sumMoney, zero } from '../../billing/index.ts';
+import { type AppIndex, type Authorship, readAuthorship } from '../../apps/index.ts';
+import {
+  type Database,
+  formatMoney,
+  type Money,
+  negate,
+  type OpenLedger,
+  type PriceList,
+  type PriceVersion,
+  sumMoney,
+  zero,
+} from '../../billing/index.ts';
 import { provenLine, type Receipts, signature, sumPostedTo } from '../receipts/index.ts';
 import {
   cappedDays,
+  closeMonths,
+  daysToPost,
   disputes,
+  frozenHost,
   type LineRow,
   lines,
+  lockPosting,
   losses,
+  markPosted,
+  noteAccount,
+  noteHosted,
   opening,
+  postDay,
   readClock,
   statementState,
 } from './revenue-queries.ts';
+
+/** The rules by which visits accrue a share. */
+export interface AccrualRules {
+  readonly prices: PriceList;
+  /** What all apps together may accrue for the visits of a day. */
+  readonly budget: Money;
+}
+
+export interface PostingOptions extends AccrualRules {
+  readonly apps: Pick<AppIndex, 'all'>;
+  /** Days after the end of a month in which its statement can be disputed. */
+  readonly disputeDays: number;
+}
+
+const minute = 60_000;
+
+/** Keeps posting: notes whose apps are hosted, posts the shares of days that ended, and closes statements. */
+export function startPosting(ledger: OpenLedger, options: PostingOptions): void {
+  const { database } = ledger;
+  const { apps, prices, budget, disputeDays } = options;
+  ledger.repeat('note authors', minute, async () => {
+    await noteAuthors(database, apps.all().map(readAuthorship));
+    return 0;
+  });
+  ledger.repeat('post shares', 60 * minute, async () => {
+    await postShares(database, { prices, budget });
+    await database.query(closeMonths, [disputeDays, null]);
+    return 0;
+  });
+}
+
+/** Records the authors of the apps. @returns how many changed */
+export async function noteAuthors(
+  database: Database,
+  apps: readonly Authorship[],
+  now: Date | null = null,
+): Promise<number> {
+  const fields = apps.map(({ app, author, sharePpm, submitter }) => ({
+    app,
+    author,
+    share_ppm: sharePpm,
+    submitter: submitter ?? null,
+  }));
+  const [row] = await database.query(noteHosted, [JSON.stringify(fields), now]);
+  return row?.count ?? 0;
+}
+
+/**
+ * Binds an author to the account that the forge names. Owner names are given to others once they are free, so a change
+ * freezes what the author earns until the operator has decided. @returns what it did
+ */
+export async function bindAuthor(
+  database: Database,
+  { author, account }: { author: string; account: string },
+  now: Date | null = null,
+): Promise<'bound' | 'frozen' | 'known'> {
+  const [row] = await database.query(noteAccount, [author, account, now]);
+  return row?.outcome ?? 'known';
+}
+
+/**
+ * Posts what is missing of all days that ended, each in a transaction of its own: killed in between, it goes on where it
+ * was. @returns how many lines
+ */
+export async function postShares(database: Database, rules: AccrualRules, now: Date | null = null): Promise<number> {
+  const [clock] = await database.query(readClock, [now]);
+  const days = await database.transaction(
+    async (transaction) => {
+      await transaction.script("set local statement_timeout = '15min'");
+      return transaction.query(daysToPost, [now]);
+    },
+    { lasting: true },
+  );
+  let lines = 0;
+  for (const { app, day } of days) lines += await postAppDay(database, { app, day, ...rules, now });
+  await database.query(markPosted, [clock?.now ?? null, now]);
+  return lines;
+}
+
+/** Posts what is missing of one day of an app; also of today, as far as it is over. @returns how many lines */
+export async function postAppDay(
+  database: Database,
+  { app, day, prices, budget, now = null }: AccrualRules & { app: string; day: string; now?: Date | null },
+): Promise<number> {
+  return database.transaction(
+    async (transaction) => {
+      await transaction.script("set local statement_timeout = '15min'");
+      // One at a time, so that no two apps spend the same part of the budget.
+      await transaction.query(lockPosting, []);
+      const [held] = await transaction.query(frozenHost, [app, day]);
+      if (held !== undefined) return 0;
+      const version = findVersion(prices, day);
+      const [row] = await transaction.query(postDay, [
+        ...[app, day, version.version, ...toCountingTerms(version)],
+        ...[version.usesPerApp, formatMoney(budget), now],
+      ]);
+      return row?.count ?? 0;
+    },
+    { lasting: true },
+  );
+}
+
+/** A version is in effect for whole days. */
+export function findVersion(prices: PriceList, day: string): PriceVersion {
+  return prices.at(new Date(`${day}T00:00:00Z`));
+}
+
+/** The parameters by which SQL counts what an author accrues. */
+export function toCountingTerms(version: PriceVersion): [string, number, number, boolean, boolean] {
+  const { use, usesPerVisitor, usesPerNetwork, accrues } = version;
+  return [formatMoney(use), usesPerVisitor, usesPerNetwork, accrues.includes('use'), accrues.includes('call')];
+}
 
 export interface StatementRequest {
   /** Git host and owner. */

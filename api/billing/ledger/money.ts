@@ -148,3 +148,8 @@ export const moneyField = z.string().transform((text, context): Money => {
     return z.NEVER;
   }
 });
+
+/** A column of the database: numeric as text, perhaps negative. */
+export const money = z
+  .string()
+  .transform((text): Money => (text.startsWith('-') ? negate(parseMoney(text.slice(1))) : parseMoney(text)));

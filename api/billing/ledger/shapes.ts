@@ -1,11 +1,7 @@
 // What the ledger's SQL functions answer, checked and turned into our own types.
 import { z } from 'zod';
-import { negate, parseMoney, type Money } from './money.ts';
+import { money } from './money.ts';
 
-/** numeric as text, perhaps negative, as money. */
-export const money = z
-  .string()
-  .transform((text): Money => (text.startsWith('-') ? negate(parseMoney(text.slice(1))) : parseMoney(text)));
 const time = z.coerce.date();
 
 const budget = z.object({ limit: money.nullable(), used: money, held: money });

@@ -1,6 +1,7 @@
 // The ledger's statements: one round trip each, parsed once per connection, answers checked.
 import { z } from 'zod';
 import { prefixStatements } from '../database/database.ts';
+import { money } from './money.ts';
 import * as shapes from './shapes.ts';
 
 const defineStatement = prefixStatements('ledger');
@@ -63,20 +64,20 @@ export const post = defineStatement('post', 'select ledger.post($1, $2, $3::json
 export const balance = defineStatement(
   'balance',
   `select coalesce(sum(amount), 0)::text as balance from ledger.entry where account_id = ${theAccount}`,
-  z.object({ balance: shapes.money }),
+  z.object({ balance: money }),
 );
 
 export const budget = defineStatement(
   'budget',
   `select coalesce(abs(max(balance)), 0)::text as used, coalesce(max(held), 0)::text as held from ledger.budget where account_id = ${theAccount}`,
-  z.object({ used: shapes.money, held: shapes.money }),
+  z.object({ used: money, held: money }),
 );
 
 export const overruns = defineStatement(
   'overruns',
   `select count(*)::int as calls, coalesce(sum(cost - held), 0)::text as excess from ledger.overrun
     where day = (coalesce($1::timestamptz, clock_timestamp()) at time zone 'utc')::date and lifted_at is null`,
-  z.object({ calls: z.number(), excess: shapes.money }),
+  z.object({ calls: z.number(), excess: money }),
 );
 export const counts = defineStatement(
   'counts',
@@ -106,7 +107,7 @@ export const audit = defineStatement('audit', 'select fault from ledger.audit()'
 export const imbalance = defineStatement(
   'imbalance',
   'select coalesce(sum(amount), 0)::text as total from ledger.entry',
-  z.object({ total: shapes.money }),
+  z.object({ total: money }),
 );
 export const ping = defineStatement('ping', 'select 1 as one', nothing);
 

@@ -396,7 +396,7 @@ test('no setting that the chart gives is one that nobody reads', () => {
         'api/config.ts',
         'api/accounting/metering/config.ts',
         'api/accounting/receipts/config.ts',
-        'api/accounting/revenue/shares.ts',
+        'api/accounting/revenue/start-revenue.ts',
         'api/models/config.ts',
         'api/apps/config.ts',
         'api/tools/config.ts',

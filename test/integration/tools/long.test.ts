@@ -14,7 +14,7 @@ import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { toDollarNumber } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
-import { money } from '../../../api/billing/ledger/shapes.ts';
+import { money } from '../../../api/billing/ledger/money.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { reply, startScriptedRouter, type Script, type ScriptedRouter } from '../../support/models/scripted-router.ts';
 import { says } from '../../support/tools/model-lab.ts';

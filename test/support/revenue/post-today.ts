@@ -3,7 +3,7 @@ import { readAuthorship, type App } from '../../../api/apps/hosted-apps.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { readPriceList } from '../../../api/billing/prices.ts';
-import { noteAuthors, postAppDay } from '../../../api/accounting/revenue/shares.ts';
+import { noteAuthors, postAppDay } from '../../../api/accounting/revenue/statement.ts';
 
 /** `prices`: MOORAGE_PRICES of the sample. @returns how many lines */
 export async function postToday(database: Database, app: App, prices: string): Promise<number> {

@@ -7,8 +7,7 @@ import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { type PriceList, readPriceList } from '../../../api/billing/prices.ts';
 import { adjust, refund, answerDispute } from '../../../api/accounting/revenue/corrections.ts';
-import { noteAuthors, postShares, findVersion } from '../../../api/accounting/revenue/shares.ts';
-import { getFirstDay } from '../../../api/accounting/revenue/statement.ts';
+import { findVersion, getFirstDay, noteAuthors, postShares } from '../../../api/accounting/revenue/statement.ts';
 import { closeMonths, openDispute } from '../../../api/accounting/revenue/revenue-queries.ts';
 
 const nothing = z.unknown();

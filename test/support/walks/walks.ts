@@ -1,4 +1,5 @@
 // The walks through this repository that `npm run show:walks` measures: one request each, and how to make it.
+import { accountingWalks } from './accounting-walk.ts';
 import { apiWalks } from './api-walks.ts';
 import type { MeasureOptions } from './entered.ts';
 
@@ -18,4 +19,4 @@ export interface Walk extends MeasureOptions {
   start(): Promise<StartedWalk>;
 }
 
-export const walks: readonly Walk[] = [...apiWalks];
+export const walks: readonly Walk[] = [...apiWalks, ...accountingWalks];

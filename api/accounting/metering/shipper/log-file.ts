@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { attributeNames, removeQuery } from '../gateway-record.ts';
-import type { Attributes } from '../otlp.ts';
+import type { Attributes } from '../log-receiver.ts';
 
 const runCommand = promisify(execFile);
 const blockBytes = 4_096;

@@ -1,10 +1,14 @@
-// Sends batches to the receiver until they are acknowledged.
+// Sends batches as OTLP logs over HTTP until the receiver acknowledges them.
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import protobuf from 'protobufjs';
+import { z } from 'zod';
 import type { Logger } from '../../../../lib/telemetry.ts';
-import { contentTypes, readResponse, type SentLogs, writeRequest } from '../otlp.ts';
+import type { Attributes, SentLogs } from '../log-receiver.ts';
 
 const gzipAsync = promisify<Buffer | Uint8Array, { level: number }, Buffer>(gzip);
 const timeoutMs = 15_000;
@@ -41,7 +45,7 @@ export function createSender({ url, tokenFile, log }: SenderOptions): Send {
     const response = await fetch(url, {
       method: 'POST',
       headers: {
-        'content-type': contentTypes.protobuf,
+        'content-type': 'application/x-protobuf',
         'content-encoding': 'gzip',
         authorization: `Bearer ${token}`,
       },
@@ -61,4 +65,47 @@ export function createSender({ url, tokenFile, log }: SenderOptions): Send {
 function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+}
+
+const { root } = protobuf.parse(readFileSync(join(import.meta.dirname, '../logs.proto'), 'utf8'));
+const requestType = root.lookupType('ExportLogsServiceRequest');
+const responseType = root.lookupType('ExportLogsServiceResponse');
+
+/** Writes a request as protobuf. */
+export function writeRequest({ resource, records }: SentLogs): Uint8Array {
+  const message = {
+    resourceLogs: [
+      {
+        resource: { attributes: toKeyValues(resource) },
+        scopeLogs: [{ logRecords: records.map((record) => ({ attributes: toKeyValues(record) })) }],
+      },
+    ],
+  };
+  return requestType.encode(message).finish();
+}
+
+function toKeyValues(attributes: Attributes): { key: string; value: object }[] {
+  return Object.entries(attributes).map(([key, value]) => ({
+    key,
+    value:
+      typeof value === 'string'
+        ? { stringValue: value }
+        : { intValue: typeof value === 'bigint' ? toLong(value) : value },
+  }));
+}
+
+function toLong(value: bigint): { readonly low: number; readonly high: number } {
+  return { low: Number(BigInt.asIntN(32, value)), high: Number(BigInt.asIntN(32, value >> 32n)) };
+}
+
+const responseSchema = z.object({
+  partialSuccess: z
+    .object({ rejectedLogRecords: z.coerce.number().default(0), errorMessage: z.string().default('') })
+    .nullish(),
+});
+
+/** Reads an answer in protobuf. @throws Error when it is not one */
+export function readResponse(body: Uint8Array): { readonly rejected: number; readonly message: string } {
+  const { partialSuccess } = responseSchema.parse(responseType.toObject(responseType.decode(body), { longs: String }));
+  return { rejected: partialSuccess?.rejectedLogRecords ?? 0, message: partialSuccess?.errorMessage ?? '' };
 }

@@ -2,9 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Logger } from '../../../../lib/telemetry.ts';
-import { type GatewayRecord, readRecord } from '../gateway-record.ts';
-import { assignRuns, type Run } from '../gateway-runs.ts';
-import type { Attributes } from '../otlp.ts';
+import { type GatewayRecord, readRecord, assignRuns, type Run } from '../gateway-record.ts';
+import type { Attributes } from '../log-receiver.ts';
 import {
   findLog,
   type LogFile,

@@ -10,8 +10,7 @@ import { parseMoney } from '../../../../api/billing/ledger/money.ts';
 import { recordUses } from '../../../../api/billing/ledger/usage.ts';
 import { readPriceList } from '../../../../api/billing/prices.ts';
 import { Receipts } from '../../../../api/accounting/receipts/receipts.ts';
-import { noteAuthors, postAppDay } from '../../../../api/accounting/revenue/shares.ts';
-import { addProofs, readStatement } from '../../../../api/accounting/revenue/statement.ts';
+import { addProofs, noteAuthors, postAppDay, readStatement } from '../../../../api/accounting/revenue/statement.ts';
 import { baseUrl } from '../../../support/api/sample.ts';
 import { migratedDatabase } from '../../../support/ledger/snapshot.ts';
 import {

@@ -8,8 +8,7 @@ import { toAuthorAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, parseMoney, type Money } from '../../../../api/billing/ledger/money.ts';
 import { findLineFaults } from '../../../../api/accounting/receipts/verify/verify-queries.ts';
-import { postShares } from '../../../../api/accounting/revenue/shares.ts';
-import { readStatement } from '../../../../api/accounting/revenue/statement.ts';
+import { postShares, readStatement } from '../../../../api/accounting/revenue/statement.ts';
 import { asSuperuser, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { chooseRepetitions, isDeep } from '../../../support/repetitions.ts';
 import {

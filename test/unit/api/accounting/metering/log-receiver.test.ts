@@ -7,11 +7,11 @@ import { gzipSync } from 'node:zlib';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { createIntake, createReceiver } from '../../../../../api/accounting/metering/log-receiver.ts';
+import { type Attributes, createReceiver } from '../../../../../api/accounting/metering/log-receiver.ts';
 import { createMeteringMetrics } from '../../../../../api/accounting/metering/metering-metrics.ts';
-import { type Attributes, readResponse, writeRequest } from '../../../../../api/accounting/metering/otlp.ts';
 import { createVisitorResolver } from '../../../../../api/accounting/metering/request-class.ts';
-import { declareLosses } from '../../../../../api/accounting/metering/usage-store.ts';
+import { readResponse, writeRequest } from '../../../../../api/accounting/metering/shipper/sender.ts';
+import { createIntake, declareLosses } from '../../../../../api/accounting/metering/usage-store.ts';
 import type { Database } from '../../../../../api/billing/database/database.ts';
 import { openDatabase } from '../../../../../api/billing/database/open.ts';
 import { silent } from '../../../../support/api/sample.ts';
@@ -27,9 +27,11 @@ beforeAll(async () => {
   database = await openDatabase(migratedDatabase);
   const metrics = createMeteringMetrics(new Registry(), () => Promise.resolve(undefined));
   const take = createIntake({
-    database: () => {
-      if (broken) throw new Error('the database is away');
-      return database;
+    ledger: {
+      get: () => {
+        if (broken) throw new Error('the database is away');
+        return { database };
+      },
     },
     resolveHost: () => ({ kind: 'unknown' }),
     resolveVisitor: createVisitorResolver({ salt: 'salt', trustedProxies: new BlockList() }),

@@ -9,8 +9,8 @@ import {
   type AttributeValue,
   decodeRequest,
   readRequest,
-  writeRequest,
-} from '../../../../../api/accounting/metering/otlp.ts';
+} from '../../../../../api/accounting/metering/log-receiver.ts';
+import { writeRequest } from '../../../../../api/accounting/metering/shipper/sender.ts';
 
 const proto = readFileSync(join(import.meta.dirname, '../../../../../api/accounting/metering/logs.proto'), 'utf8');
 const requestType = protobuf.parse(proto).root.lookupType('ExportLogsServiceRequest');

@@ -8,7 +8,7 @@ import { recordUses } from '../../../../../api/billing/ledger/usage.ts';
 import { readPriceList } from '../../../../../api/billing/prices.ts';
 import { readReport } from '../../../../../api/catalog/projects/forges.ts';
 import { adjust, listFrozen, unfreeze } from '../../../../../api/accounting/revenue/corrections.ts';
-import { bindAuthor, noteAuthors, postAppDay } from '../../../../../api/accounting/revenue/shares.ts';
+import { bindAuthor, noteAuthors, postAppDay } from '../../../../../api/accounting/revenue/statement.ts';
 import { hashAuthorKey, createAuthorKey } from '../../../../../lib/ownership-file.ts';
 import { sampleAppsServer, type AppsSample } from '../../../../support/apps/sample.ts';
 

@@ -6,8 +6,13 @@ import { type Database, openDatabase, parseMoney } from '../../../../../api/bill
 import { recordUses, type UsageEvent } from '../../../../../api/billing/ledger/usage.ts';
 import { readPriceList } from '../../../../../api/billing/prices.ts';
 import { createVisitorResolver } from '../../../../../api/accounting/metering/request-class.ts';
-import { noteAuthors, postAppDay, readRevenueSettings } from '../../../../../api/accounting/revenue/shares.ts';
-import { readStatement, type StatementView } from '../../../../../api/accounting/revenue/statement.ts';
+import { readRevenueSettings } from '../../../../../api/accounting/revenue/start-revenue.ts';
+import {
+  noteAuthors,
+  postAppDay,
+  readStatement,
+  type StatementView,
+} from '../../../../../api/accounting/revenue/statement.ts';
 import { createBlockList } from '../../../../../lib/subnets.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 

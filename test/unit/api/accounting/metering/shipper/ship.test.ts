@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import { afterAll, test } from 'vitest';
-import type { SentLogs } from '../../../../../../api/accounting/metering/otlp.ts';
+import type { SentLogs } from '../../../../../../api/accounting/metering/log-receiver.ts';
 import { createShipperMetrics, ship } from '../../../../../../api/accounting/metering/shipper/ship.ts';
 import type { Delivery } from '../../../../../../api/accounting/metering/shipper/sender.ts';
 import { silent } from '../../../../../support/api/sample.ts';
