@@ -4,11 +4,10 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { plannedLanguages, type PlannedLanguage } from '../crds/languages.ts';
 import { readCommandLine } from '../lib/command-line.ts';
-import { alertsPage } from './generator/alerts-page.ts';
+import { alertsPage, conditions } from './generator/operations-pages.ts';
 import { httpApi, metricsPage, problemsPage, toolsPage } from './generator/api-pages.ts';
 import { configuration } from './generator/configuration-page.ts';
-import { formatCode, joinBlocks, renderPage, renderTable, type Page } from './generator/markdown.ts';
-import { conditions } from './generator/reasons-page.ts';
+import { formatCode, joinBlocks, renderPage, renderTable, type Page } from './generator/page.ts';
 import { appManifestPage, chartValues, hostedApp } from './generator/schema-pages.ts';
 
 const docs = new URL('./', import.meta.url);

@@ -5,8 +5,19 @@ import { buildExampleUrl } from '../../api/tools/list.ts';
 import { backingServices } from '../../api/tools/services/backing-services.ts';
 import type { Tool } from '../../api/tools/tool.ts';
 import { z } from 'zod';
-import { listFields, describeLimits, describeType, type Field, type Schema } from './fields.ts';
-import { joinBlocks, formatCode, renderList, renderTable, renderTableOr, type Page } from './markdown.ts';
+import {
+  describeLimits,
+  describeType,
+  formatCode,
+  joinBlocks,
+  listFields,
+  renderList,
+  renderTable,
+  renderTableOr,
+  type Field,
+  type Page,
+  type Schema,
+} from './page.ts';
 import { baseUrl, describeProduct, type Product } from './product.ts';
 
 interface Content {
@@ -29,7 +40,7 @@ interface Operation {
   readonly responses: Readonly<Record<string, Content & { readonly description: string }>>;
 }
 
-interface Described {
+interface EndpointOperation {
   readonly path: string;
   readonly method: string;
   readonly operation: Operation;
@@ -39,7 +50,7 @@ type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 
 const json = 'application/json';
 
-function renderOperation({ path, method, operation }: Described): string {
+function renderOperation({ path, method, operation }: EndpointOperation): string {
   const { summary, description, responses } = operation;
   const answer = responses['200'];
   const types = Object.keys(answer?.content ?? {});
@@ -48,7 +59,7 @@ function renderOperation({ path, method, operation }: Described): string {
     `**${summary}.** ${description}`,
     renderTableOr('No input.', ['input', 'in', 'type', 'limits', 'meaning'], buildInputRows(operation)),
     `Returns 200 (${types.map(formatCode).join(', ')}): ${answer?.description ?? ''}`,
-    answerTable(getSchema(answer)),
+    renderAnswerTable(getSchema(answer)),
     renderProblemLine(responses),
   );
 }
@@ -90,7 +101,7 @@ function buildInputRow(
   ];
 }
 
-function answerTable(schema: Schema): string {
+function renderAnswerTable(schema: Schema): string {
   const [items, before] = schema.type === 'array' ? [schema.items ?? {}, '[].'] : [schema, ''];
   const rows = listFields(items).map(({ path, schema: { description = '', enum: choices }, required, schema: one }) => [
     formatCode(before + path) + (required ? '' : ' (optional)'),
@@ -123,10 +134,10 @@ export const httpApi: Page = {
     const operations = Object.entries(paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
     );
-    const own = operations.filter(
+    const apiOperations = operations.filter(
       ({ path, operation }) => !operation.tags.includes('tools') || !path.startsWith('/t/'),
     );
-    const groups = Map.groupBy(own, ({ operation }) => operation.tags[0] ?? 'other');
+    const groups = Map.groupBy(apiOperations, ({ operation }) => operation.tags[0] ?? 'other');
     return joinBlocks(
       'Authentication is optional: without a key, calls draw on the daily quota; `Authorization: Bearer sk-…` sends a key of the model router. Errors are [problems](problems.md). [Tools](tools.md) have a separate page.',
       `In addition, ${protocols.map(formatCode).join(' and ')} use other protocols (MCP; requests that are passed to an app unchanged).`,

@@ -16,7 +16,7 @@ import { environment as workers } from '../../api/tools/engine/workers/remote/wo
 import { environment as operator } from '../../controller/config.ts';
 import { environment as activator } from '../../activator/config.ts';
 import { environment as registryProxy } from '../../controller/registry-proxy/config.ts';
-import { joinBlocks, formatCode, renderTable, type Page } from './markdown.ts';
+import { joinBlocks, formatCode, renderTable, type Page } from './page.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 

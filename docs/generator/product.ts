@@ -49,11 +49,11 @@ export interface Product {
   readonly metrics: Readonly<Record<'operator' | 'API' | 'workers' | 'shipper' | 'activator', readonly MetricObject[]>>;
 }
 
-let described: Product | undefined;
+let product: Product | undefined;
 
-/** Everything that is described. */
+/** Assembles everything that the reference describes, on first use. */
 export function describeProduct(): Product {
-  return (described ??= assemble());
+  return (product ??= assemble());
 }
 
 function assemble(): Product {

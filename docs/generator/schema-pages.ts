@@ -11,8 +11,12 @@ import {
   describeType,
   type Field,
   type Schema,
-} from './fields.ts';
-import { joinBlocks, formatCode, renderList, renderTable, type Page } from './markdown.ts';
+  joinBlocks,
+  formatCode,
+  renderList,
+  renderTable,
+  type Page,
+} from './page.ts';
 
 interface Definition {
   readonly spec: {
