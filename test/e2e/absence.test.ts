@@ -56,7 +56,7 @@ beforeAll(async () => {
   return () => patchHello(null);
 });
 
-test('with everything there, status says that everything is running', async () => {
+test('with every component present, status reports that everything is running', async () => {
   // What ran before may have restarted all of it.
   const { exitCode, all } = await eventually(
     'everything is running',
@@ -72,7 +72,7 @@ test('with everything there, status says that everything is running', async () =
 });
 
 for (const [component, namespace, workload, carriesApps] of components) {
-  test(`${component} at zero: status and kubectl say so`, async () => {
+  test(`${component} at zero replicas: status and kubectl report it`, async () => {
     const inNamespace = ['-n', namespace, workload] as const;
     const installed = await kubectl('get', ...inNamespace, '-o', 'jsonpath={.spec.replicas}');
     onTestFinished(async () => {
@@ -92,7 +92,7 @@ for (const [component, namespace, workload, carriesApps] of components) {
   });
 }
 
-test('without an operator, kubectl get happ shows for how long nobody has checked', async () => {
+test('without an operator, kubectl get happ shows how long ago the app was last checked', async () => {
   const wide = await kubectl('get', 'happ', 'hello', '-n', appsNamespace);
   assert.match(wide.split('\n')[0] ?? '', / CHECKED +AGE$/);
   const { checkedAt = '' } = (await readApp('hello')).status ?? {};

@@ -23,7 +23,7 @@ const names = { manifest: 'e2e-manifest', refused: 'e2e-bad-manifest', again: 'e
 
 afterAll(() => deleteApps(...Object.values(names)));
 
-test('an app that only moorage.yaml makes hostable is live, as the file says; a changed file is taken up', async () => {
+test('an app that only moorage.yaml makes hostable goes live with its settings, and adopts a changed file', async () => {
   await withCopy('app-manifest', names.manifest, async (folder) => {
     const ended = await submit(folder);
     assert.equal(ended.exitCode, 0, ended.all);
@@ -44,7 +44,7 @@ test('an app that only moorage.yaml makes hostable is live, as the file says; a 
   });
 });
 
-test("a setting that is not the author's is refused with file and line", async () => {
+test('rejects a setting that authors may not change, with file and line', async () => {
   await withFiles(
     names.refused,
     { 'index.html': '<p>hi</p>', 'moorage.yaml': 'run:\n  replicas: 20\n' },
@@ -76,7 +76,7 @@ async function post(name: string, more: { contact?: string; note?: string } = {}
   return answered.parse(JSON.parse(answer.body));
 }
 
-test('attack: whoever submits a repository first claims its contact; a token that the author commits takes it back', async () => {
+test('attack: the first submitter of a repository claims its contact, and a token committed by the author takes it back', async () => {
   const stranger = { contact: 'mallory@example.org', note: 'Buy coins at evil.example' };
   await withFiles(names.owned, {}, async (folder) =>
     pushSnapshot(await takeSnapshot(folder), names.owned, await readInstallation()),
@@ -100,7 +100,7 @@ test('attack: whoever submits a repository first claims its contact; a token tha
   assert.doesNotMatch(body, /evil\.example/);
 });
 
-test('a rejected repository that is submitted again runs through a new pipeline, once a minute', async () => {
+test('a rejected repository that is submitted again runs through a new pipeline, at most once a minute', async () => {
   await withCopy('failing-build', names.again, async (folder) => {
     assert.equal((await submit(folder)).exitCode, 1);
   });

@@ -4,7 +4,7 @@ import { execa } from 'execa';
 import { test } from 'vitest';
 import { attacks } from '../attack/attacks/all.ts';
 
-test('every known attack is tried, and none gets through', async () => {
+test('every known attack is attempted, and none succeeds', async () => {
   const { exitCode, all } = await execa('sh', ['cli/bootstrap.sh', 'attack'], {
     all: true,
     reject: false,

@@ -99,7 +99,7 @@ async function rpc(method: string, params: object, path = '/mcp'): Promise<unkno
   return z.looseObject({ result: z.unknown() }).parse(JSON.parse(data)).result;
 }
 
-test('its operations are tools at /mcp/{slug}, found and called on /mcp, since its moorage.yaml says so', async () => {
+test('its operations are tools at /mcp/{slug}, found and called on /mcp, because its moorage.yaml declares them', async () => {
   const listed = z.looseObject({
     tools: z.array(
       z.looseObject({ name: z.string(), inputSchema: z.looseObject({ required: z.array(z.string()).optional() }) }),
@@ -145,7 +145,7 @@ test('agents find it in every document', async () => {
   assert.match((await get(api('/agent-capabilities.json'))).body, new RegExp(`"${name}__add"`));
 });
 
-test('an app that is switched off is not called', async () => {
+test('a suspended app is not called', async () => {
   await kubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', '{"spec":{"suspend":true}}');
   const answer = await eventually('the refusal', async () => {
     const one = await post(`/api/projects/${name}/call`, {});

@@ -78,7 +78,7 @@ async function applyAgain(manifestText: string): Promise<void> {
 const names = (kind: string): Promise<string> =>
   kubectl('get', kind, '-n', appsNamespace, '-l', `moorage.dev/app=${diary},moorage.dev/data`, '-o', 'name');
 
-test('files and rows are there again after kubectl delete and kubectl apply, also without a finalizer', async () => {
+test('files and rows survive kubectl delete and kubectl apply, even without a finalizer', async () => {
   await withFiles(diary, files, async (folder) => {
     const { exitCode, all } = await submit(folder);
     assert.equal(exitCode, 0, all);

@@ -127,7 +127,7 @@ describe('an app with 16 MiB of disk and a volume of 1 MiB', () => {
     await deleteApps(name);
   });
 
-  test('finds no file of the node that it can write', async () => {
+  test('finds no writable file of the node', async () => {
     const seen = await ask();
     const files = seen?.mounts.filter(({ isFile }) => isFile) ?? [];
     for (const { path } of files) total += note(path, await attack(path, 64 * MiB));
@@ -139,31 +139,31 @@ describe('an app with 16 MiB of disk and a volume of 1 MiB', () => {
     );
   });
 
-  test('gets no more into its volume than the volume has', async () => {
+  test("cannot write more to its volume than the volume's size", async () => {
     const bytes = note('/data', await attack('/data', 64 * MiB));
     total += bytes;
     assert.ok(bytes <= volume);
   });
 
-  test('gets little more onto its own disk than the limit', async () => {
+  test('writes little more to its own disk than the limit', async () => {
     const bytes = note('/tmp', await attack('/tmp', 4096 * MiB));
     total += bytes;
     assert.ok(bytes <= disk + 4 * MiB);
   });
 
-  test('gets little more in all than its limits', () => {
+  test('writes little more in total than its limits', () => {
     note('in all', { bytes: total, why: '' });
     assert.ok(total <= disk + volume + 4 * MiB);
   });
 
-  test('is evicted for what is over the limit', async () => {
+  test('is evicted for exceeding its limit', async () => {
     await eventually('an evicted pod', async () => {
       const evicted = await kubectl('get', 'pods', ...inApps, '-o', 'jsonpath={.items[*].status.reason}');
       return evicted.includes('Evicted') ? true : undefined;
     });
   });
 
-  test('and fills no disk with its log', async () => {
+  test('does not fill a disk with its log', async () => {
     await eventually('another pod', () => ask(), 120);
     const begun = Date.now();
     let peak = 0;

@@ -23,7 +23,7 @@ function at(hostname: string): URL {
   return url;
 }
 
-test('whatever domain an app sets cookies for, a browser sends none of them to the API', async () => {
+test('whatever domain an app sets cookies for, a browser never sends them to the API', async () => {
   const cookies = hostileCookies(appUrl(app).hostname, baseUrl.hostname);
   const server = `require('http').createServer((request, response) => {
   response.setHeader('set-cookie', ${JSON.stringify(cookies)});
@@ -48,7 +48,7 @@ test('whatever domain an app sets cookies for, a browser sends none of them to t
   assert.deepEqual(await browser.cookiesFor(at(`git.${baseUrl.hostname}`)), []);
 });
 
-test('an app answers at its own domain alone, and the API at its own', async () => {
+test('an app responds only at its own domain, and the API only at its own', async () => {
   assert.equal((await get(appUrl(neighbour))).status, 200);
   assert.equal((await get(at(`${neighbour}.${baseUrl.hostname}`))).status, 404);
   assert.equal((await get(appsUrl)).status, 404);

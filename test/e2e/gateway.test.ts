@@ -11,7 +11,7 @@ async function may(...words: string[]): Promise<string> {
     : 'no';
 }
 
-test('the gateway reads one Secret, by its name', async () => {
+test('the gateway can read one Secret, by name', async () => {
   assert.equal(await may('get', 'secrets/moorage-wildcard', '-n', 'moorage-system'), 'yes');
   for (const namespace of ['moorage-system', 'moorage-apps', 'moorage-builds', 'moorage-git', 'kube-system']) {
     for (const verb of ['get', 'list', 'watch'])

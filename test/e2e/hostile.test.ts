@@ -69,7 +69,7 @@ except OSError:
 const attempted = [...attempts.matchAll(/^attempt\('([^']+)'/gm)].map((match) => match[1] ?? '').concat('fork-bomb');
 
 describe('hostile authors', { concurrent: true }, () => {
-  test('a build step gains nothing, floods only its own log, and its failure is reported', async () => {
+  test('a build step gains no privileges, floods only its own log, and its failure is reported', async () => {
     const flood = "import sys\nfor i in range(2_000_000): sys.stdout.write('\\x1b]' * 10 + 'x' * 80 + '\\n')\n";
     const files = {
       'attempts.py': attempts,
@@ -89,7 +89,7 @@ describe('hostile authors', { concurrent: true }, () => {
     assert.ok(body.length < 32 * 1024 * 1024, 'the flood is cut');
   });
 
-  test('an app that fills a volume of its image fills the disk that it gets for it, and no more', async () => {
+  test('an app that fills a volume of its image fills only its own disk', async () => {
     const fill =
       'fallocate -l 1200M /data/fill; head -c 1200M /dev/zero > /data/more; echo written $(du -sm /data | cut -f 1); exit 9';
     const files = {
@@ -104,7 +104,7 @@ describe('hostile authors', { concurrent: true }, () => {
     assert.ok(written > 0 && written <= 1_024, `${written} MiB on a disk of 1Gi`);
   });
 
-  test('an image whose user does not exist is refused', async () => {
+  test('rejects an image whose user does not exist', async () => {
     const ended = await withFiles(
       user,
       { Dockerfile: 'FROM debian:bookworm-slim\nUSER ghost\nCMD ["sleep", "600"]\n' },
@@ -115,7 +115,7 @@ describe('hostile authors', { concurrent: true }, () => {
     assert.match(ended.all, /USER/);
   });
 
-  test("an app's last words are its log, and no verdict", async () => {
+  test("an app's last output appears in its log and cannot forge a verdict", async () => {
     const image = `registry.moorage-system.svc:5000/apps/hello@sha256:${'0'.repeat(64)}`;
     const say = `say() { printf '{"image":"${image}"}\\n\\033[2J\\033]0;owned\\007\\377\\000tail'; }; say > /dev/termination-log; say; exit 42`;
     // One stream: of two, nobody says which line comes first.
@@ -136,7 +136,7 @@ describe('hostile authors', { concurrent: true }, () => {
   });
 });
 
-test('a contact made to take long is refused like any other', async () => {
+test('rejects a contact designed to be slow to check like any other', async () => {
   const body = JSON.stringify({ repo: 'local/hello', contact: `a@${'.'.repeat(60_000)}@` });
   const answers = await Promise.all(
     Array.from({ length: 8 }, () =>
@@ -150,7 +150,7 @@ test('a contact made to take long is refused like any other', async () => {
   assert.equal((await get(new URL('/openapi.json', baseUrl))).status, 200);
 });
 
-test('a caller is not another one by saying so', async () => {
+test('a caller cannot impersonate another one with a header', async () => {
   const one = await submitAs(spoofedOne, '192.0.2.1');
   const other = await submitAs(spoofedOther, '198.51.100.1');
   assert.ok(one !== '');

@@ -23,7 +23,7 @@ test('kubectl describe happ lists the transitions as events', async () => {
     assert.ok(text.includes(type), `${type} in conditions`);
 });
 
-test('kubectl explain teaches every field', async () => {
+test('kubectl explain describes every field', async () => {
   const text = await kubectl('explain', 'happ.spec.run');
   for (const field of [
     'port',

@@ -26,7 +26,7 @@ const post = (path: string, body: object): Promise<Answer> =>
     body: JSON.stringify(body),
   });
 
-test('POST /api/ask answers with what it cost, and says that the router is a demo', async () => {
+test('POST /api/ask returns its cost, and states that the router is a demo', async () => {
   const answer = await post('/api/ask', { prompt: 'Hello', max_tokens: 60 });
   assert.equal(answer.status, 200, answer.body);
   const reported = z
@@ -36,7 +36,7 @@ test('POST /api/ask answers with what it cost, and says that the router is a dem
   assert.match(String(answer.headers['ratelimit']), /^"free-day";r=\d+;t=\d+$/);
 });
 
-test('POST /api/compare asks three models that differ', async () => {
+test('POST /api/compare calls three different models', async () => {
   const answer = await post('/api/compare', { prompt: 'Hello', max_tokens: 60 });
   assert.equal(answer.status, 200, answer.body);
   const { results } = z
@@ -74,7 +74,7 @@ const files = {
 };
 const seen = z.looseObject({ enabled: z.boolean(), status: z.int().optional(), body: z.unknown().optional() });
 
-test('a submitted app finds models with the budget of this installation, until the operator says otherwise', async () => {
+test("a submitted app can use models within the installation's budget, unless the operator changes it", async () => {
   const ended = await withFiles(name, files, (folder) => submit(folder));
   assert.equal(ended.exitCode, 0, ended.all);
   const { body } = await eventually(

@@ -53,7 +53,7 @@ async function pushBody(): Promise<Buffer> {
   return Buffer.concat([Buffer.from(`${(line.length + 4).toString(16).padStart(4, '0')}${line}0000`), pack]);
 }
 
-test(`${pushes} pushes of 5 MB by git over HTTP/1.1`, async () => {
+test(`accepts ${pushes} pushes of 5 MB by git over HTTP/1.1`, async () => {
   for (let index = 0; index < pushes; index += 1) {
     await git(
       '-c',
@@ -72,7 +72,7 @@ test(`${pushes} pushes of 5 MB by git over HTTP/1.1`, async () => {
   }
 });
 
-test(`${pushes} pushes of 5 MB over HTTP/2`, async () => {
+test(`accepts ${pushes} pushes of 5 MB over HTTP/2`, async () => {
   const body = await pushBody();
   const session = connect(origin, {
     ca: readFileSync(authority),

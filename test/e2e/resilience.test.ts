@@ -60,7 +60,7 @@ beforeAll(async () => {
   await kubectl('wait', '--for=condition=Available', `deploy/${operator}`, '-n', systemNamespace, '--timeout=120s');
 });
 
-test('kill -9 of the operator in each phase', async (t) => {
+test('the operator survives kill -9 in each phase', async (t) => {
   const app = 'e2e-killed';
   onTestFinished(() => deleteApps(app));
   const struck: string[] = [];
@@ -88,7 +88,7 @@ test('kill -9 of the operator in each phase', async (t) => {
   await assertOnePipeline(app);
 });
 
-test('the API server is killed in the middle of a build', async () => {
+test('the API server can be killed in the middle of a build', async () => {
   const app = 'e2e-api-server';
   onTestFinished(() => deleteApps(app));
   await withFiles(app, files(8), async (folder) => {
@@ -109,7 +109,7 @@ const podList = z.looseObject({
   items: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string(), uid: z.string() }) })),
 });
 
-test('of two operator replicas one leads, and when it is killed another takes over', async (t) => {
+test('one of two operator replicas leads, and the other takes over when it is killed', async (t) => {
   const holder = (): Promise<string> =>
     kubectl('get', 'lease', operator, '-n', systemNamespace, '-o', 'jsonpath={.spec.holderIdentity}');
   await kubectl('wait', '--for=condition=Available', `deploy/${operator}`, '-n', systemNamespace, '--timeout=120s');

@@ -78,7 +78,7 @@ async function rolledBackTo(commit: string | undefined): Promise<void> {
   assert.equal((await get(appUrl(name))).body, 'good');
 }
 
-test('a commit that crashes every few seconds, and one that does not start, give way to the one that proved itself', async () => {
+test('a commit that crashes every few seconds, and one that does not start, are rolled back to the proven one', async () => {
   const good = await eventually('it to be good', async () =>
     (await readApp(name)).status?.releases?.find(({ goodAt }) => goodAt !== undefined),
   );

@@ -71,7 +71,7 @@ async function load(rate: number, until: Promise<unknown>): Promise<Load> {
   return { sent, failures, bodies };
 }
 
-describe('100 requests a second through a rollout: none fails; then a commit that never listens changes nothing', () => {
+describe('100 requests a second during a rollout: none fails; then a commit that never listens changes nothing', () => {
   let folder: string;
   beforeAll(async () => {
     folder = writeFiles(name, files);
@@ -83,7 +83,7 @@ describe('100 requests a second through a rollout: none fails; then a commit tha
     removeFiles(folder);
   });
 
-  test('rollout to a new commit', async (context) => {
+  test('rolls out a new commit', async (context) => {
     edit(folder, 'app.py', (text) => text.replace('version one', 'version two'));
     const rollout = submit(folder).then(async (ended) => {
       assert.equal(ended.exitCode, 0, ended.all);
@@ -96,7 +96,7 @@ describe('100 requests a second through a rollout: none fails; then a commit tha
     assert.equal((await get(appUrl(name))).body, 'version two');
   });
 
-  test('a commit that fails to start leaves the last good one serving, and says so', async () => {
+  test('a commit that fails to start leaves the last good one serving, and is reported', async () => {
     const good = (await readApp(name)).status?.served?.commit;
     edit(folder, 'app.py', () => 'import sys\nprint("no configuration found")\nsys.exit(3)\n');
     const ended = await submit(folder);

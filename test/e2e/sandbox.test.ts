@@ -90,7 +90,7 @@ function assertCaged(report: string, addresses: readonly string[]): void {
     assert.ok(report.includes(line), line);
 }
 
-describe('neither a build step nor an app gets a token, a capability on the node, or the internal network', () => {
+describe('neither a build step nor an app gets a token, a capability on the node, or access to the internal network', () => {
   let addresses: readonly string[];
   beforeAll(async () => {
     addresses = await closedAddresses();
@@ -117,7 +117,7 @@ describe('neither a build step nor an app gets a token, a capability on the node
     assertCaged(report, addresses);
   });
 
-  test('and its pods say so themselves', async () => {
+  test("as its pods' specs show", async () => {
     const spec = await kubectl(
       'get',
       'deploy',

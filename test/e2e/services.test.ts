@@ -102,7 +102,7 @@ async function addressesOf(name: string, kind: string, path: string): Promise<st
     .filter((text) => text !== '');
 }
 
-test('an app with a database and a cache keeps its rows over a new commit; a stranger reaches neither', async () => {
+test('an app with a database and a cache keeps its rows across a new commit, and other apps reach neither', async () => {
   await withFiles(shop, { 'compose.yaml': compose, Dockerfile: dockerfile, 'app.py': app }, async (folder) => {
     await submitted(folder);
     await eventually('a row', () => ask('/add'), 120);

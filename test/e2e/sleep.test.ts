@@ -34,7 +34,7 @@ const wake = async (): Promise<Awaited<ReturnType<typeof timed>>> => {
   return timed(appUrl(name));
 };
 
-test('unused it sleeps, without a pod, and is still live; the next request wakes it', async () => {
+test('an unused app sleeps without a pod and stays live, and the next request wakes it', async () => {
   await untilState(name, 'Asleep');
   assert.deepEqual(await listPods(name), []);
   const { status } = await readApp(name);
@@ -55,7 +55,7 @@ test('unused it sleeps, without a pod, and is still live; the next request wakes
   assert.ok(wakes.p50Ms > 0 && wakes.p95Ms >= wakes.p50Ms);
 });
 
-test('a client has 100 requests answered by the app at the same time during a wake; more are refused with 429', async () => {
+test('during a wake, the app answers 100 requests of one client at a time; more are rejected with 429', async () => {
   await untilState(name, 'Asleep');
   const answers = await Promise.all(Array.from({ length: 1_000 }, () => timed(appUrl(name))));
   const statuses = Object.groupBy(answers, ({ status }) => String(status));
@@ -63,7 +63,7 @@ test('a client has 100 requests answered by the app at the same time during a wa
   assert.ok((statuses['200']?.length ?? 0) >= 100);
 });
 
-test('a WebSocket and a stream of events go through a wake, and it does not sleep while they are open', async () => {
+test('a WebSocket and an event stream connect through a wake, and the app does not sleep while they are open', async () => {
   await untilState(name, 'Asleep');
   const [events, socket] = await Promise.all([openEvents(appUrl(name, '/events')), openSocket(appUrl(name, '/ws'))]);
   assert.equal(events.statusCode, 200);
@@ -83,7 +83,7 @@ test('a WebSocket and a stream of events go through a wake, and it does not slee
   await untilState(name, 'Asleep');
 });
 
-test('a client that does not want to wait gets a problem, and a person a page', async () => {
+test('a client that does not wait gets a problem, and a browser gets a page', async () => {
   await untilState(name, 'Asleep');
   const [impatient, held] = await Promise.all([timed(appUrl(name), { prefer: 'wait=0' }), timed(appUrl(name))]);
   assert.equal(impatient.status, 503);
@@ -92,7 +92,7 @@ test('a client that does not want to wait gets a problem, and a person a page', 
   assert.equal(held.status, 200);
 });
 
-test('a person who opens a slow app sees a page that waits, and then the app, without doing anything', async () => {
+test('a person who opens a slow app sees a waiting page, and then the app, without further action', async () => {
   const slow = JSON.stringify({ spec: { run: { env: [{ name: 'DELAY_MS', value: '5000' }] } } });
   await kubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', slow);
   await untilState(name, 'Awake');
@@ -128,7 +128,7 @@ async function requestsOf(): Promise<string> {
   return `${cpu} ${memory}`;
 }
 
-test('an app that naps keeps its process, requests a minimum, and answers at once', async () => {
+test('a napping app keeps its process, requests a minimum, and responds immediately', async () => {
   const nap = JSON.stringify({ spec: { run: { idle: 'nap' } } });
   await kubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', nap);
   await untilState(name, 'Napping');

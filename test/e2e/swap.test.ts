@@ -37,7 +37,7 @@ afterAll(async () => {
 const describeLog = ({ count, failures, longestMs }: RequestLog): string =>
   `${count} requests, ${failures.length} failed, longest ${Math.round(longestMs)} ms`;
 
-test('a good commit: no request fails, and none waits more than 5 s', async (context) => {
+test('with a good commit, no request fails, and none waits more than 5 s', async (context) => {
   edit(folder, 'app.py', (text) => text.replace('version 1', 'version 2'));
   const seen = await requestSteadily(
     appUrl(name),
@@ -53,7 +53,7 @@ test('a good commit: no request fails, and none waits more than 5 s', async (con
   assert.ok(seen.longestMs <= 5_000, describeLog(seen));
 });
 
-test('a commit that does not start: no request fails or waits, and the reason is shown', async (context) => {
+test('with a commit that does not start, no request fails or waits, and the reason is shown', async (context) => {
   edit(folder, 'app.py', (text) => `this is no python\n${text}`);
   const seen = await requestSteadily(
     appUrl(name),

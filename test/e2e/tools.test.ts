@@ -129,7 +129,7 @@ describe('tools on a cluster', () => {
   });
   afterAll(() => site.stop());
 
-  it('all are on, but for a search where there is no internet', () => {
+  it('are all on, except search without internet access', () => {
     assert.deepEqual(tools.map(({ name }) => name).toSorted(), [...Object.keys(checks), ...fromTheInternet].toSorted());
     const off = tools.filter(({ on }) => !on);
     assert.ok([0, 2].includes(off.length), off.map(({ name }) => name).join(', '));
@@ -140,7 +140,7 @@ describe('tools on a cluster', () => {
   });
 
   for (const [name, check] of Object.entries(checks)) {
-    it(`${name} makes what it says, and says what it cost`, async () => {
+    it(`${name} creates what it describes, and reports its cost`, async () => {
       const shown = shownCalls(site).find(({ tool }) => tool === name);
       assert.ok(shown);
       const call = await callOnCluster(name, shown.input, shown.options);
@@ -150,7 +150,7 @@ describe('tools on a cluster', () => {
     });
   }
 
-  it('a search that is off says why, and costs nothing', async () => {
+  it('a search that is off explains why, and costs nothing', async () => {
     const off = tools.filter(({ on }) => !on).map(({ name }) => name);
     for (const { tool, input, options } of shownCalls(site).filter((each) => searches.includes(each.tool))) {
       const { status, envelope } = await callOnCluster(tool, input, options);
@@ -159,7 +159,7 @@ describe('tools on a cluster', () => {
     }
   });
 
-  it('a citation is found, or its source is named as out of reach', async () => {
+  it('finds a citation, or reports its source as unreachable', async () => {
     const hasInternet = await lookup('api.crossref.org').then(
       () => true,
       () => false,
@@ -170,7 +170,7 @@ describe('tools on a cluster', () => {
   });
 });
 
-describe('what a service finds that an input has taken over', () => {
+describe('what a service compromised by its input can access', () => {
   let site: PublicSite;
   beforeAll(async () => {
     site = await startPublicSite();
@@ -201,12 +201,12 @@ describe('what a service finds that an input has taken over', () => {
     return out.split('\n').filter((line) => line !== '');
   };
 
-  it('only the proxy of Gotenberg reaches the public internet, and no more', async () => {
+  it("only Gotenberg's proxy reaches the public internet, and nothing else", async () => {
     assert.deepEqual(await found('gotenberg-proxy'), ['44.128.0.80/8080']);
   });
 
   for (const service of ['speech', 'languagetool', 'pdftranslator', 'gotenberg'])
-    it(`${service} reaches nothing, writes nothing beside its folder, and has no token`, async () => {
+    it(`${service} reaches nothing, writes only to its folder, and has no token`, async () => {
       assert.deepEqual(await found(service), []);
     });
 });
@@ -229,7 +229,7 @@ const podList = z.object({
   ),
 });
 
-test('services behind tools are confined, and take 6 GiB at most', async () => {
+test('services behind tools are confined, and use at most 6 GiB', async () => {
   const services =
     'app.kubernetes.io/component in (speech,languagetool,pdftranslator,gotenberg,gotenberg-proxy,searxng)';
   const { items } = podList.parse(

@@ -134,7 +134,7 @@ describe('attack: native code in a worker', () => {
     found = await lookFrom(worker, await innerAddresses());
   });
 
-  test('finds no Secret and no token, in no environment and no file', async () => {
+  test('finds no Secret and no token in its environment or files', async () => {
     const values = await secrets();
     assert.ok(values.length >= 3);
     const all = JSON.stringify([found.environments, found.files, found.commands]);
@@ -147,7 +147,7 @@ describe('attack: native code in a worker', () => {
     );
   });
 
-  test('sees no process but those of workers', () => {
+  test('sees only processes of workers', () => {
     for (const command of found.commands)
       assert.match(
         command,
@@ -156,7 +156,7 @@ describe('attack: native code in a worker', () => {
       );
   });
 
-  test('is not root, has no capability, gains none, is confined, and writes only what is gone with the pod', () => {
+  test('is not root, has and gains no capability, is confined, and writes only temporary files', () => {
     assert.ok(found.uid > 1000);
     assert.match(found.status, /^CapEff:\s+0+$/m);
     assert.match(found.status, /^CapBnd:\s+0+$/m);
@@ -166,11 +166,11 @@ describe('attack: native code in a worker', () => {
     assert.deepEqual(found.written, ['/tmp/x']);
   });
 
-  test('reaches nothing: no API, no database, no node, no name server, no internet', () => {
+  test('reaches no API, database, node, name server or internet address', () => {
     assert.deepEqual(found.reached, []);
   });
 
-  test('while the same look from the API would find all of it, so that it can be seen here', async () => {
+  test('the same probe from the API finds all of these, which shows that the probe works', async () => {
     const [api] = await pods('api');
     const seen = await lookFrom(api ?? '', ['10.96.0.1:443']);
     assert.ok(seen.environments.some((text) => text.includes('MOORAGE_CALLER_SALT=')));
@@ -197,7 +197,7 @@ describe('tools in workers', () => {
     });
   }
 
-  test('a picture that libvips keeps on disk in between is converted', async () => {
+  test('converts a picture for which libvips uses temporary files', async () => {
     const large = await sharp({ create: { width: 6_000, height: 6_000, channels: 4, background: '#f00a' } })
       .webp()
       .toBuffer();
@@ -206,7 +206,7 @@ describe('tools in workers', () => {
     assert.equal(status, 200, body.slice(0, 500));
   });
 
-  test('that are killed all at once come back, and calls meanwhile are answered, or refused in words', async () => {
+  test('recover after all workers are killed; calls in the meantime are answered, or rejected with an explanation', async () => {
     assert.ok(crash('remote/server-main.ts') >= 1);
     const outcomes = await Promise.all(
       Array.from({ length: 6 }, async (_, at) => {

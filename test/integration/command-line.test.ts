@@ -22,7 +22,7 @@ const programs = [
 ];
 
 for (const program of programs) {
-  test(`${program.join(' ')}: usage for an unknown option and for --help`, async () => {
+  test(`${program.join(' ')}: prints the usage for an unknown option and for --help`, async () => {
     const [unknown, help] = await Promise.all(
       ['--nonsense', '--help'].map((option) =>
         execa('node', [...program, option], { cwd: root, reject: false, env: { NODE_NO_WARNINGS: '1' } }),

@@ -50,11 +50,11 @@ describe('an app that sets cookies for every domain above it', () => {
     return { api, neighbour: other };
   }
 
-  test('below the domain of the API, it reaches the API', async () => {
+  test("under the API's domain, its cookies reach the API", async () => {
     assert.match((await visited(node.baseDomain)).api, /toss_.*script_/);
   });
 
-  test('below a domain of its own, it reaches other apps, and nothing of it reaches the API', async () => {
+  test('under a separate domain, its cookies reach other apps, and never the API', async () => {
     const { api, neighbour } = await visited(node.appsDomain);
     assert.equal(api, '');
     assert.match(neighbour, /toss_.*script_/, 'only the Public Suffix List ends this');

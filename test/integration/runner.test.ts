@@ -33,13 +33,13 @@ for (const [what, pattern, expected] of [
     );
   });
 
-test('counts both tests of a worker that crashed as failed, beside those of another file', async () => {
+test('counts both tests of a crashed worker as failed, together with those of another file', async () => {
   const { passed, failed } = await counted(60_000, 'crashes.case', 'passes.case');
   assert.equal(passed, 1);
   assert.ok(failed >= 2, `${failed} failed`);
 });
 
-test('ends a file that never gives its thread back, and counts it as failed', async () => {
+test('ends a file that blocks its thread forever, and counts it as failed', async () => {
   const { passed, failed } = await counted(15_000, 'spins.case');
   assert.equal(passed, 0);
   assert.ok(failed >= 1, `${failed} failed`);

@@ -94,7 +94,7 @@ async function flood(headers: Record<string, string>): Promise<bigint> {
   return BigInt(count(200)) * parseMoney('0.0003');
 }
 
-test('200 calls at once on a limit for 33: so many are answered, the rest refused, and the shares add up to the digit [spec limits.quota service.share]', async () => {
+test('200 parallel calls with a limit for 33: exactly 33 succeed, the rest are rejected, and the shares add up to the digit [spec limits.quota service.share]', async () => {
   const [author, revenue] = [toAuthorAccount('git.test/octo'), toRevenueAccount('odd')];
   const free = await flood({ 'x-forwarded-for': '192.0.2.1' });
   assert.equal(await ledger.balance(quotaOf('192.0.2.0/24')), free);
@@ -120,7 +120,7 @@ test('200 calls at once on a limit for 33: so many are answered, the rest refuse
   assert.deepEqual([Number(sums?.all), sums?.odd], [0, 0]);
 });
 
-test('an operation costs what a call costs, and is booked as a use of the app [spec tools.cost]', async () => {
+test('an operation costs what a call costs, and is recorded as a use of the app [spec tools.cost]', async () => {
   const context = {
     id: randomUUID(),
     headers: new Headers(),
@@ -135,7 +135,7 @@ test('an operation costs what a call costs, and is booked as a use of the app [s
   assert.equal(await balance(toRevenueAccount('tools')), '-0.0003');
 });
 
-test('what a process held that is gone is given back: nobody was answered', async () => {
+test('releases the holds of a dead process, whose callers got no response', async () => {
   const debit = { account: toCallerAccount('gone'), limit: parseMoney('0.01') };
   await ledger.reserve({
     id: randomUUID(),

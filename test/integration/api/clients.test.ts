@@ -64,7 +64,7 @@ console.log(JSON.stringify(results));
 }
 
 test(
-  'TypeScript (openapi-typescript, openapi-fetch): every call compiles, and is answered as described',
+  'TypeScript (openapi-typescript, openapi-fetch): every call compiles, and returns what is described',
   { timeout: 600_000 },
   async (context) => {
     const packages = join(await exclusively(installForTypeScript), 'node_modules');

@@ -90,7 +90,7 @@ async function opened(key: string): Promise<NonNullable<ReturnType<ScriptedKubel
   }
 }
 
-test('a running build is followed line by line to its end', async () => {
+test('follows a running build line by line to its end', async () => {
   await api.submit('octo/chat');
   const response = await fetch(`${api.url}/api/submit-status/octo/chat/log`);
   await makePod('chat-1');
@@ -132,7 +132,7 @@ test('a running build is followed line by line to its end', async () => {
   ]);
 });
 
-test('a reader who leaves ends the log request at the kubelet', async () => {
+test('ends the log request at the kubelet when the reader disconnects', async () => {
   await api.submit('octo/leave');
   await makePod('leave-1');
   await setStatus(server, 'leave', { phase: 'Cloning', since, pipeline: { job: 'leave-1', pod: 'leave-1' } });
@@ -147,7 +147,7 @@ test('a reader who leaves ends the log request at the kubelet', async () => {
   assert.equal(kubelet.open.has('leave-1/clone'), false);
 });
 
-test('the log of a pod that is gone is said to be gone', async () => {
+test('reports that the log of a deleted pod is gone', async () => {
   await api.submit('octo/gone');
   await setStatus(server, 'gone', {
     phase: 'Rejected',

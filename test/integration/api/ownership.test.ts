@@ -64,7 +64,7 @@ async function statusBecomes(wanted: string): Promise<void> {
   }
 }
 
-test('attack: a stranger submits first; what he says is a claim, and nothing of it overrides the author', async () => {
+test('attack: a stranger who submits first only makes a claim, which never overrides the author', async () => {
   const { created, ownership } = await submit(stranger);
   assert.equal(created, true);
   assert.equal(await status(), 'submission false');
@@ -75,7 +75,7 @@ test('attack: a stranger submits first; what he says is a claim, and nothing of 
   assert.equal(openContact(ownership?.token ?? '', repository, ownershipSecret), stranger.contact);
 });
 
-test('the author who submits again learns what to commit, and nobody finds out the contact by guessing', async () => {
+test('an author who submits again learns what to commit, and the contact cannot be found by guessing', async () => {
   const [first, guess] = [await submit(author), await submit({ ...author, contact: stranger.contact })];
   assert.equal(first.created, false);
   assert.equal(first.ownership?.file, '.moorage-owner');

@@ -134,7 +134,7 @@ test('a folder: live, live again after a change, unchanged, then rejected', asyn
   }
 });
 
-test('faults say what to do', async () => {
+test('faults explain what to do', async () => {
   const refused = async (what: string, installation: Partial<Installation>, says: RegExp): Promise<void> => {
     const to = {
       baseUrl: 'http://127.0.0.1:1',
@@ -178,7 +178,7 @@ test('the command: usage and exit code 64', async () => {
   assert.deepEqual([help.exitCode, help.stdout.includes('usage:')], [0, true]);
 });
 
-test('the process: ready, serving, and on SIGTERM unready first while it goes on serving', async () => {
+test('the process: ready, serving, and on SIGTERM first unready while it keeps serving', async () => {
   const [port, internal, models] = [await freePort(), await freePort(), await freePort()];
   const env = {
     KUBECONFIG: server.kubeconfig,

@@ -71,7 +71,7 @@ async function apps(): Promise<z.output<typeof stored>['items']> {
   return stored.parse(JSON.parse(await server.kubectl('get', 'hostedapps', '-n', namespaces.apps, '-o', 'json'))).items;
 }
 
-test('one repository, 50 at once over two replicas: one app, made once', async () => {
+test('one repository submitted 50 times in parallel on two replicas creates one app, once', async () => {
   const [one, two] = [await replica(), await replica()];
   const spellings = [
     'octo/chat',
@@ -91,7 +91,7 @@ test('one repository, 50 at once over two replicas: one app, made once', async (
   assert.equal((await apps()).length, 1);
 });
 
-test('ten repositories of one name, each five times, 50 at once over two replicas: ten apps, a name each', async () => {
+test('ten repositories with one name, each submitted five times in parallel on two replicas, create ten apps with different names', async () => {
   const both = [await replica(), await replica()] as const;
   const owners = Array.from({ length: 10 }, (_, index) => `owner${index}`);
   const answers = await Promise.all(
@@ -115,7 +115,7 @@ test('ten repositories of one name, each five times, 50 at once over two replica
   assert.equal(answers.filter(({ created }) => created === true).length, 10);
 });
 
-test('a name that is taken twice over ends in a hash; a reserved one is never given', async () => {
+test('appends a hash to a name that is taken twice, and never assigns a reserved one', async () => {
   const api = await replica({ allowed: ['git.test', 'other.test'] });
   await api.submit('octo/chat');
   await api.submit('x/octo-chat');
@@ -123,7 +123,7 @@ test('a name that is taken twice over ends in a hash; a reserved one is never gi
   assert.equal((await read(await api.submit('octo/api'))).slug, 'octo-api');
 });
 
-test('what was just submitted is known to its status at once [spec endpoint.submit endpoint.submit-status events.polling]', async () => {
+test('a submission is known to its status immediately [spec endpoint.submit endpoint.submit-status events.polling]', async () => {
   const api = await replica();
   await api.submit('octo/chat');
   const status = await fetch(`${api.url}/api/submit-status/octo/chat`);
@@ -131,7 +131,7 @@ test('what was just submitted is known to its status at once [spec endpoint.subm
   assert.deepEqual(answer.parse(await status.json()).status, 'in_pipeline');
 });
 
-test('a new app can call models with the budget of the installation, where it has one', async () => {
+test("a new app can call models within the installation's budget, if there is one", async () => {
   for (const [name, modelsUsd, models] of [
     ['with', '0.25', { enabled: true, dailyBudgetUsd: '0.25' }],
     ['without', undefined, { enabled: false, dailyBudgetUsd: '1' }],
@@ -143,7 +143,7 @@ test('a new app can call models with the budget of the installation, where it ha
   }
 });
 
-test('submitted again: asked for a new commit, but not more often than it may be', async () => {
+test('a resubmission checks for a new commit, but not more often than allowed', async () => {
   const api = await replica({ pollMs: 3_600_000 });
   const poll = async (): Promise<string | undefined> => (await apps())[0]?.metadata.annotations?.['moorage.dev/poll'];
   assert.equal((await read(await api.submit('octo/chat'))).polled, true);
@@ -180,7 +180,7 @@ async function statusBecomes(url: string, wanted: string): Promise<void> {
   assert.fail(`never ${wanted}`);
 }
 
-test('a rejected one submitted again, ten times at once: tried again once, and again only after a while', async () => {
+test('a rejected app submitted again ten times in parallel is retried once, and again only after a while', async () => {
   const api = await replica();
   await api.submit('octo/chat');
   await reject('chat');
@@ -201,7 +201,7 @@ test('a rejected one submitted again, ten times at once: tried again once, and a
   assert.match(early.message ?? '', /retry the same commit/);
 });
 
-test('an app made by hand, without labels, is the app of its repository', async () => {
+test("a manually created app without labels is its repository's app", async () => {
   await server.kubectl(
     'create',
     '-n',
@@ -214,7 +214,7 @@ test('an app made by hand, without labels, is the app of its repository', async 
   assert.deepEqual([slug, created], ['by-hand', false]);
 });
 
-test('limit of a caller: 30 at once, exactly as many as are admitted; others are not touched; nobody is stored', async () => {
+test('limit per caller: of 30 parallel submissions exactly the limit succeeds, others are unaffected, and no caller is stored', async () => {
   const api = await replica({ perCallerAndDay: 7 });
   const answers = await Promise.all(
     Array.from({ length: 30 }, async (_, index) => read(await api.submit(`octo/app${index}`, `203.0.113.${index}`))),
@@ -234,7 +234,7 @@ test('limit of a caller: 30 at once, exactly as many as are admitted; others are
   assert.equal((await read(await api.submit(`octo/${admitted}`))).code, 200);
 });
 
-test('limit of a network: 30 at once from as many of its subnets, exactly as many as it may have', async () => {
+test('limit per network: of 30 parallel submissions from its subnets exactly the limit succeeds', async () => {
   const api = await replica({ perNetwork: 4 });
   const addresses = Array.from({ length: 30 }, (_, index) => `2001:db8:7:${index.toString(16)}00::1`);
   const answers = await Promise.all(
@@ -248,7 +248,7 @@ test('limit of a network: 30 at once from as many of its subnets, exactly as man
   assert.deepEqual([networks.length, new Set(networks).size], [5, 2]);
 });
 
-test('room for apps: 30 at once, exactly as many as there is room for', async () => {
+test('limit of apps: of 30 parallel submissions exactly as many succeed as there is room for', async () => {
   const api = await replica({ apps: 5 });
   const answers = await Promise.all(
     Array.from({ length: 30 }, async (_, index) => read(await api.submit(`octo/app${index}`))),
@@ -261,7 +261,7 @@ test('room for apps: 30 at once, exactly as many as there is room for', async ()
   assert.equal((await apps()).length, 5);
 });
 
-test('an app that is being deleted is not taken up again', async () => {
+test('does not revive an app that is being deleted', async () => {
   const api = await replica();
   await api.submit('octo/chat');
   await server.kubectl(
@@ -290,7 +290,7 @@ test('an app that is being deleted is not taken up again', async () => {
   );
 });
 
-test('the API server killed and back: the status goes on from the cache, and submitting works again', async () => {
+test('with the API server killed and restarted, the status is served from the cache, and submitting works again', async () => {
   const api = await replica();
   await api.submit('octo/chat');
   const restarted = server.restart();
@@ -306,7 +306,7 @@ test('the API server killed and back: the status goes on from the cache, and sub
   assert.deepEqual((await apps()).map(({ metadata }) => metadata.name).sort(), ['chat', 'second']);
 });
 
-test('a repository that does not exist takes no name; its address is refused with what to do', async () => {
+test('a repository that does not exist takes no name; its address is rejected with an explanation', async () => {
   const git = await startGitServer();
   const token = 't'.repeat(32);
   const operator = createServer(
@@ -353,7 +353,7 @@ test('a repository that does not exist takes no name; its address is refused wit
   }
 });
 
-test('a network that submits many repositories in vain has to wait; nobody else does', async () => {
+test('only a network that submits many failing repositories has to wait', async () => {
   const lookUp = (): Promise<LookupAnswer> =>
     Promise.resolve({
       ok: false,

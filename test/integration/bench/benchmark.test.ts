@@ -228,7 +228,7 @@ async function checkCosts(app: string, detail: BenchmarkDetail): Promise<Money> 
   return total(all);
 }
 
-test('through an app that passes requests on, the truth is found, and each run costs what the router billed [spec bench.records]', async () => {
+test('through an app that forwards requests, the results are correct, and each run costs what the router billed [spec bench.records]', async () => {
   let visits = 0;
   const visit = async (): Promise<void> => {
     visits += 1;
@@ -254,7 +254,7 @@ test('through an app that passes requests on, the truth is found, and each run c
   );
 });
 
-test('through an app that asks for its own model and shows failures as answers, the truth is the same', async () => {
+test('through an app that uses its own model and shows failures as answers, the results are the same', async () => {
   const before = sumMoney((await router.spent(0)).values());
   const detail = await benchmark(ownManifest);
   checkTruths(detail);
@@ -264,7 +264,7 @@ test('through an app that asks for its own model and shows failures as answers, 
   assert.equal(await sample.ledger.balance(toAppAccount(own.name)), total);
 });
 
-test('every run of the plan is published once, with instance, release and output', async () => {
+test('publishes every run of the plan once, with instance, release and output', async () => {
   for (const app of [passing.name, own.name]) {
     const all = await runsOf(app);
     assert.equal(all.length, 75);

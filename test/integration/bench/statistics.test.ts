@@ -90,7 +90,7 @@ function near(actual: number | undefined, right: number, what: string): void {
   expect(far <= 1e-9 * Math.max(1, Math.abs(right)), `${what}: ${actual} is not ${right}`).toBe(true);
 }
 
-test('intervals of pass rates are those of statsmodels', () => {
+test('intervals of pass rates match statsmodels', () => {
   cases.wilson.forEach(({ passed, n }, i) => {
     const interval = computeWilsonInterval(passed, n);
     near(interval?.[0], expected.wilson[i]?.[0] ?? NaN, `low of ${passed} in ${n}`);
@@ -98,14 +98,14 @@ test('intervals of pass rates are those of statsmodels', () => {
   });
 });
 
-test('critical values and p-values of t are those of scipy', () => {
+test('critical values and p-values of t match scipy', () => {
   cases.t.forEach(({ p, freedom, t }, i) => {
     near(findCriticalT(p, freedom), expected.critical[i] ?? NaN, `t for ${p} with ${freedom}`);
     near(computeTwoSidedP(t, freedom), expected.two_sided[i] ?? NaN, `p of ${t} with ${freedom}`);
   });
 });
 
-test('differences and their errors clustered by task are those of a regression with clustered errors', () => {
+test('differences and their errors clustered by task match a regression with clustered errors', () => {
   let compared = 0;
   benchmarks.forEach((benchmark, i) => {
     const seen = computePairedDifference(pairsOf(benchmark)) ?? assert.fail();
@@ -124,7 +124,7 @@ test('differences and their errors clustered by task are those of a regression w
   assert.ok(compared > 200, `only ${compared} intervals could be compared`);
 });
 
-test('adjusted p-values are those of statsmodels', () => {
+test('adjusted p-values match statsmodels', () => {
   cases.adjusted.forEach((values, i) => {
     adjustPValues(values).forEach((adjusted, k) => {
       near(adjusted, expected.adjusted[i]?.[k] ?? NaN, `p ${k}`);
@@ -132,7 +132,7 @@ test('adjusted p-values are those of statsmodels', () => {
   });
 });
 
-test('the percentiles of the database are those of numpy', async () => {
+test("the database's percentiles match numpy", async () => {
   const database = await openLedgerDatabase(migratedDatabase);
   const percentiles = {
     name: 'test-percentiles',

@@ -50,11 +50,11 @@ async function refusal(change: object, ...flags: string[]): Promise<string | und
   }
 }
 
-test('it may leave the word that wakes an app', async () => {
+test('the activator may write the annotation that wakes an app', async () => {
   assert.equal(await refusal({ metadata: { annotations: { 'moorage.dev/wake': '12' } } }), undefined);
 });
 
-test('it may write nothing else of an app', async () => {
+test('the activator may write nothing else of an app', async () => {
   const only = /may write only the annotation moorage\.dev\/wake/;
   const nothing = /change nothing else of it/;
   for (const [change, said] of [
@@ -71,7 +71,7 @@ test('it may write nothing else of an app', async () => {
   assert.match((await refusal({ status: { url: 'https://x' } }, '--subresource=status')) ?? 'taken', /forbidden/i);
 });
 
-test('it may read apps and their pods, and no Secret, nor anything elsewhere', async () => {
+test('the activator may read apps and their pods, and no Secrets and nothing in other namespaces', async () => {
   const may = async (...words: string[]): Promise<boolean> =>
     (await server.kubectl('auth', 'can-i', ...words, asActivator).catch(String)).trim() === 'yes';
   assert.ok(await may('watch', 'pods', '-n', 'moorage-apps'));
@@ -88,7 +88,7 @@ test('it may read apps and their pods, and no Secret, nor anything elsewhere', a
     assert.equal(await may(...words), false, words.join(' '));
 });
 
-test('its environment is what it reads, its pod has one Secret, which opens nothing, and only gateway, API and operator reach it', async () => {
+test('sets exactly the environment that it reads, mounts one harmless Secret, and lets only gateway, API and operator reach it', async () => {
   const objects = await render({ ...required, externalPort: 8443 });
   const spec = podSpecOf(named(objects, 'Deployment', 'moorage-activator'));
   // By it the activator knows looks of the platform; who has it can use an app without waking it.
@@ -111,7 +111,7 @@ test('its environment is what it reads, its pod has one Secret, which opens noth
   assert.equal(policy.egress.length, 2);
 });
 
-test('without replicas nothing of it is there, and the operator knows', async () => {
+test('renders nothing of it without replicas, and configures the operator accordingly', async () => {
   const objects = await render({ ...required, activator: { replicas: 0 } });
   const kinds = ['Deployment', 'Service', 'ReferenceGrant', 'Role', 'NetworkPolicy'].flatMap((kind) =>
     ofKind(objects, kind).filter(({ metadata }) => metadata.name.startsWith('moorage-activator')),

@@ -106,10 +106,10 @@ const hostile: readonly (readonly [what: string, fields: Fields, fix: RegExp])[]
   ['a device', { resourceClaims: [{ name: 'gpu', resourceClaimName: 'gpu' }] }, /leave resourceClaims/],
 ];
 for (const [what, fields, fix] of hostile) {
-  test(`a pod of an app that asks for ${what} is refused`, async () => {
+  test(`rejects an app's pod that requests ${what}`, async () => {
     assert.match((await offered('moorage-apps', appPod(fields))) ?? 'it was taken', fix);
   });
-  test(`a pipeline that asks for ${what} is refused`, async () => {
+  test(`rejects a pipeline that requests ${what}`, async () => {
     assert.match((await offered('moorage-builds', pipelinePod({ pod: fields }))) ?? 'it was taken', fix);
   });
 }
@@ -126,10 +126,10 @@ const inContainer: readonly (readonly [what: string, fields: Fields, fix: RegExp
   ],
 ];
 for (const [what, fields, fix] of inContainer) {
-  test(`a container with ${what} is refused`, async () => {
+  test(`rejects a container with ${what}`, async () => {
     assert.match((await offered('moorage-apps', withApp(fields))) ?? 'it was taken', fix);
   });
-  test(`a clone with ${what} is refused`, async () => {
+  test(`rejects a clone with ${what}`, async () => {
     const { securityContext, ...rest } = fields;
     const plain = { seccompProfile: { type: 'RuntimeDefault' }, ...ordinary, ...(securityContext ?? {}) };
     // Only a sidecar may have probes and hooks before the others.
@@ -139,19 +139,19 @@ for (const [what, fields, fix] of inContainer) {
   });
 }
 
-test('a mount that others see is refused', async () => {
+test('rejects a mount with bidirectional propagation', async () => {
   const mounts = [{ name: 'data', mountPath: '/data', mountPropagation: 'HostToContainer' }];
   const spec = { ...withApp({ volumeMounts: mounts }), volumes: [{ name: 'data', emptyDir: {} }] };
   assert.match((await offered('moorage-apps', spec)) ?? 'it was taken', /leave mountPropagation away/);
 });
 
 for (const key of ['k8s.v1.cni.cncf.io/networks', 'io.katacontainers.config.hypervisor.path']) {
-  test(`a pod with the annotation ${key} is refused`, async () => {
+  test(`rejects a pod with the annotation ${key}`, async () => {
     assert.match((await offered('moorage-apps', appPod(), { [key]: 'x' })) ?? 'it was taken', /their annotations away/);
   });
 }
 
-test('a pod whose annotation says more disk than its limit is refused', async () => {
+test('rejects a pod whose annotation states more disk than its limit', async () => {
   const offeredWith = (limit: string, bytes: string): Promise<string | undefined> =>
     offered('moorage-apps', withApp({ resources: { limits: { ...limits, 'ephemeral-storage': limit } } }), {
       'moorage.dev/disk': bytes,
@@ -161,13 +161,13 @@ test('a pod whose annotation says more disk than its limit is refused', async ()
     assert.match((await offeredWith('16Mi', bytes)) ?? 'it was taken', /make both the same/);
 });
 
-test('an app finds its own services by name, a build has none', async () => {
+test('lets an app find its own services by name, but not a build', async () => {
   const hostAliases = [{ ip: '10.96.0.7', hostnames: ['db'] }];
   assert.equal(await offered('moorage-apps', appPod({ hostAliases })), undefined);
   assert.match((await offered('moorage-builds', pipelinePod({ pod: { hostAliases } }))) ?? '', /leave hostAliases/);
 });
 
-test('the pod of each type of backing service is taken', async () => {
+test('accepts the pod of each type of backing service', async () => {
   const images = Object.fromEntries(serviceTypes.map((type) => [type, 'example:1']));
   const app = hostedApp.parse({
     apiVersion: 'moorage.dev/v1alpha1',
@@ -185,7 +185,7 @@ test('the pod of each type of backing service is taken', async () => {
   }
 });
 
-test('what the installation allows, and its own priorities, are taken', async () => {
+test('accepts what the installation allows, and its own priorities', async () => {
   assert.equal(await offered('moorage-apps', appPod({ priorityClassName: 'moorage-apps' })), undefined);
   assert.equal(
     await offered('moorage-builds', pipelinePod({ pod: { priorityClassName: 'moorage-builds' } })),
@@ -195,7 +195,7 @@ test('what the installation allows, and its own priorities, are taken', async ()
   assert.equal(await offered('moorage-apps', appPod(toleration('example.org/sandbox'))), undefined);
 });
 
-test('a pod that exists is given no tolerations', async () => {
+test('rejects added tolerations on an existing pod', async () => {
   await kubectlWith(server, [podNamed('moorage-apps', 'running', appPod())], 'create');
   const tolerations = [
     ...z
@@ -212,7 +212,7 @@ test('a pod that exists is given no tolerations', async () => {
   await server.kubectl(...change, JSON.stringify({ metadata: { annotations: { 'example.org/seen': 'yes' } } }));
 });
 
-test('a taken-over operator deletes no app but one that expires', async () => {
+test('a compromised operator can delete no app except one that expires', async () => {
   const asOperator = '--as=system:serviceaccount:moorage-system:moorage-operator';
   const remove = (name: string): Promise<string> =>
     server.kubectl('delete', 'happ', name, '-n', 'moorage-apps', asOperator, '--wait=false');
@@ -264,7 +264,7 @@ async function patched(name: string, metadata: object): Promise<string> {
   return server.kubectl('patch', 'happ', name, ...options);
 }
 
-test('a taken-over API cannot have an app collected by an owner that does not exist', async () => {
+test('a compromised API cannot have an app garbage-collected through an owner that does not exist', async () => {
   await kubectlWith(server, [submitted('kept')], 'create', asApi);
   await assert.rejects(patched('kept', noOwner), /not change its ownerReferences/);
   await assert.rejects(
@@ -273,7 +273,7 @@ test('a taken-over API cannot have an app collected by an owner that does not ex
   );
 });
 
-test('a taken-over API cannot hold an app for ever, nor let one go whose pipelines run', async () => {
+test('a compromised API cannot hold an app forever, nor release one whose pipelines run', async () => {
   const finalizers = { finalizers: ['moorage.dev/pipelines'] };
   await kubectlWith(server, [submitted('held', {}, finalizers)], 'create');
   await assert.rejects(patched('held', { finalizers: null }), /not change its finalizers/);
@@ -284,7 +284,7 @@ test('a taken-over API cannot hold an app for ever, nor let one go whose pipelin
   );
 });
 
-test('of annotations, the API writes the two that ask for a look and for a build', async () => {
+test('lets the API write only the two annotations that request a check and a build', async () => {
   const kept = { annotations: { 'example.org/owner': 'ops' } };
   await kubectlWith(server, [submitted('noted', {}, kept)], 'create');
   const time = '2026-11-22T05:47:26.000Z';
@@ -311,12 +311,12 @@ for (const [what, spec, fix] of [
   ['two hours for the build', { build: { timeout: '2h' } }, /default times at most/],
   ['a poll every 30 s', { source: { ...source, interval: '30s' } }, /default times at most/],
 ] as const) {
-  test(`an app that the API submits is not given ${what}`, async () => {
+  test(`rejects ${what} in an app that the API submits`, async () => {
     await assert.rejects(kubectlWith(server, [submitted('greedy', spec)], 'create', asApi), fix);
   });
 }
 
-test('an app that the API submits has only the labels by which it is counted', async () => {
+test('accepts only the counting labels in an app that the API submits', async () => {
   await assert.rejects(
     kubectlWith(server, [submitted('greedy', {}, { labels: { 'example.org/any': 'x' } })], 'create', asApi),
     /not change its labels/,

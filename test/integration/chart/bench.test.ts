@@ -41,7 +41,7 @@ const cronJob = z.looseObject({
   }),
 });
 
-test('no benchmark runs unless a schedule is set, and one without apps is refused', async () => {
+test('runs no benchmark without a schedule, and rejects one without apps', async () => {
   const plain = await render({ ...required, postgres: { enabled: true } });
   assert.deepEqual(
     [ofKind(plain, 'CronJob'), plain.filter(({ metadata }) => metadata.name === 'moorage-bench')],
@@ -53,7 +53,7 @@ test('no benchmark runs unless a schedule is set, and one without apps is refuse
   );
 });
 
-test('each app has a CronJob with arguments that the program takes, without the key of the router', async () => {
+test("gives each app a CronJob with arguments that the program accepts, without the router's key", async () => {
   const objects = await render(scheduled);
   const jobs = ofKind(objects, 'CronJob');
   assert.equal(jobs.length, scheduled.bench.apps.length);
@@ -83,7 +83,7 @@ test('each app has a CronJob with arguments that the program takes, without the 
   }
 });
 
-test('they reach the database, and the database lets them in', async () => {
+test('lets them reach the database', async () => {
   const objects = await render(scheduled);
   const policy = (name: string): string => JSON.stringify(named(objects, 'NetworkPolicy', name));
   assert.match(policy('moorage-postgres'), /"app\.kubernetes\.io\/component":"bench"/);

@@ -69,7 +69,7 @@ async function admissionIsOn(): Promise<void> {
   assert.fail('the admission policy was not enforced');
 }
 
-test('takes the services behind tools', async () => {
+test('accepts the services behind tools', async () => {
   const enabled = { enabled: true };
   const tools = {
     searxng: enabled,
@@ -85,7 +85,7 @@ test('takes the services behind tools', async () => {
   await kubectlWith(server, objects, 'apply', '--server-side', '--dry-run=server');
 });
 
-test('takes all that the operator makes by the settings of the chart, from the operator', async () => {
+test("accepts from the operator everything that it creates with the chart's settings", async () => {
   const { installation: config } = readOperatorConfig(environmentOf(await render(required), 'operator'));
   const run = { volumes: [{ name: 'data', path: '/data' }], secrets: [{ name: 'KEY', secret: 'keys', key: 'one' }] };
   const app = hostedApp.parse({
@@ -144,7 +144,7 @@ test('takes all that the operator makes by the settings of the chart, from the o
   );
 });
 
-test('takes the pods that the refused ones below are made from', async () => {
+test('accepts the pods on which the rejected ones below are based', async () => {
   assert.equal(await refusal('moorage-apps', appPod()), undefined);
   assert.equal(
     await refusal(
@@ -175,7 +175,7 @@ test('operator and API run in a namespace that enforces the restricted Pod Secur
   }
 });
 
-test('gives limits to a container without', async () => {
+test('sets limits on a container without any', async () => {
   const pod = podNamed(
     'moorage-apps',
     'offered',
@@ -338,12 +338,12 @@ const refused: readonly (readonly [what: string, namespace: Namespace, spec: () 
   ],
 ];
 for (const [what, namespace, spec, fix] of refused) {
-  test(`refuses ${what} in ${namespace}`, async () => {
+  test(`rejects ${what} in ${namespace}`, async () => {
     assert.match((await refusal(namespace, spec())) ?? 'it was taken', fix);
   });
 }
 
-test('refuses an ephemeral container in a running pod', async () => {
+test('rejects an ephemeral container in a running pod', async () => {
   await kubectlWith(server, [podNamed('moorage-builds', 'running', pipelinePod())], 'create');
   await assert.rejects(
     server.kubectl(
@@ -444,7 +444,7 @@ const rights: readonly (readonly [Right, boolean])[] = [
   [{ who: 'api', verb: 'create', what: 'jobs@batch', where: 'moorage-builds' }, false],
 ];
 
-test('operator and API may do what they need, and nothing beside it', async () => {
+test('operator and API have the permissions that they need, and no others', async () => {
   const answers = (
     await kubectlWith(
       server,
@@ -462,7 +462,7 @@ test('operator and API may do what they need, and nothing beside it', async () =
   );
 });
 
-test('the API may submit and annotate an app, and change nothing else of it', async () => {
+test('the API may create and annotate an app, and change nothing else of it', async () => {
   const asApi = '--as=system:serviceaccount:moorage-system:moorage-api';
   const source = { repo: 'https://github.com/owner/name' };
   const app = (spec: object): object => ({
@@ -499,7 +499,7 @@ test('the API may submit and annotate an app, and change nothing else of it', as
   await assert.rejects(patch({ metadata: { labels: { 'moorage.dev/caller': 'another' } } }), /not change its labels/);
 });
 
-test('an upgrade keeps the salt of callers and brings a changed CRD', async () => {
+test('an upgrade keeps the salt of callers and installs a changed CRD', async () => {
   const salt = (): Promise<string> =>
     server.kubectl('get', 'secret', 'moorage-caller-salt', '-n', 'moorage-system', '-o', 'jsonpath={.data.salt}');
   const columns = (): Promise<string> =>

@@ -38,7 +38,7 @@ const podOf = (objects: readonly Rendered[], kind: string, name: string): z.infe
 const secretsOf = ({ env }: Container): string[] =>
   env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef?.name ?? []).filter((name) => /postgres|database/.test(name));
 
-test('the process that serves has the runtime role, and what it is prepared with is in the init container alone', async () => {
+test("gives the serving process the runtime role, and only the init container the migrator's credentials", async () => {
   const objects = await render(withPostgres);
   const { initContainers, containers } = podOf(objects, 'Deployment', 'moorage-api');
   assert.deepEqual(containers.map(secretsOf), [['moorage-database']]);
@@ -64,7 +64,7 @@ test('the process that serves has the runtime role, and what it is prepared with
   assert.equal(new Set(passwords).size, 3);
 });
 
-test('PostgreSQL serves TLS with a certificate for its name, whose key no other pod has', async () => {
+test("serves TLS with a certificate for PostgreSQL's name, whose key no other pod has", async () => {
   const objects = await render({
     ...withPostgres,
     models: { router: { baseUrl: 'https://router.example.org', keySecret: 'router' } },
@@ -111,7 +111,7 @@ test('PostgreSQL serves TLS with a certificate for its name, whose key no other 
   }
 });
 
-test('a database of the operator may have one role or two, and an authority of its own', async () => {
+test("accepts the operator's own database with one role or two, and with its own certificate authority", async () => {
   const single = await render({ ...required, database: { urlSecret: 'ledger' } });
   const one = podOf(single, 'Deployment', 'moorage-api');
   assert.deepEqual(
@@ -158,7 +158,7 @@ async function readSecret(name: string): Promise<string> {
   return server.kubectl('-n', 'moorage-system', 'get', 'secret', name, '-o', 'jsonpath={.data}');
 }
 
-test('passwords and certificate stay the same with every upgrade, and so does the superuser of a version with one role', async () => {
+test('keeps passwords and certificate across upgrades, and the superuser of a version with one role', async () => {
   await server.kubectl('create', 'namespace', 'moorage-system');
   await server.kubectl(
     ...['-n', 'moorage-system', 'create', 'secret', 'generic', 'moorage-postgres'],

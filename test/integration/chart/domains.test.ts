@@ -39,7 +39,7 @@ function addresses(objects: readonly Rendered[]): string[] {
   return [api.baseUrl, formatAppUrl('hello', api.site), formatAppUrl('hello', operator.site)];
 }
 
-test('apps have a domain of their own, at which the API has no route', async () => {
+test('gives apps a separate domain, on which the API has no route', async () => {
   const objects = await render({ ...required, baseDomain: 'api.example.org', appsDomain: 'example.net' });
   assert.deepEqual(listeners(objects), [
     ['https', '*.example.net'],
@@ -66,7 +66,7 @@ test('without appsDomain, apps stay below baseDomain', async () => {
   ]);
 });
 
-test('two domains of which one is below the other are refused, since they would share cookies', async () => {
+test('rejects two domains of which one is below the other, since they would share cookies', async () => {
   for (const [baseDomain, appsDomain] of [
     ['example.org', 'apps.example.org'],
     ['api.example.org', 'example.org'],
@@ -75,7 +75,7 @@ test('two domains of which one is below the other are refused, since they would 
   await render({ ...required, baseDomain: 'example.org', appsDomain: 'apps-example.org' });
 });
 
-test('the local cluster separates them, and its git server is no app', async () => {
+test('separates them in the local cluster, whose git server is not an app', async () => {
   const local = z
     .looseObject({ gateway: z.looseObject({}) })
     .parse(parse(readFileSync('cli/values.local.yaml', 'utf8')));
@@ -95,7 +95,7 @@ test('the local cluster separates them, and its git server is no app', async () 
   );
 });
 
-test('browsers are held to https for the API and apps once the installation says so', async () => {
+test('sets HSTS for the API and apps once the installation requires it', async () => {
   const rules = z.looseObject({
     spec: z.looseObject({ rules: z.array(z.looseObject({ filters: z.unknown().optional() })) }),
   });

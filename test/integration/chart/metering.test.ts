@@ -7,7 +7,7 @@ import { environmentOf, ofKind, render, type Rendered, required } from '../../su
 
 const policy = z.looseObject({ spec: z.looseObject({ ingress: z.array(z.unknown()).optional() }) });
 
-test('the token of access logs is the same for the API and for its gateway in another namespace', async () => {
+test('uses the same access log token for the API and its gateway in another namespace', async () => {
   const objects = await render({ ...required, metering: { gatewayNamespace: 'gateways' } });
   const secrets = ofKind(objects, 'Secret').filter(({ metadata }) => metadata.name === 'moorage-metering');
   const [ours, theirs] = secrets.map((secret) =>
@@ -21,7 +21,7 @@ test('the token of access logs is the same for the API and for its gateway in an
   assert.deepEqual(theirs?.data, ours?.data);
 });
 
-test('the API lets in the gateway with requests and access logs, the operator with what apps use, and metrics only from the namespace that was named', async () => {
+test('the API accepts requests and access logs from the gateway, usage from the operator, and metrics only from the configured namespace', async () => {
   const plain = await render(required);
   const full = await render({ ...required, network: { metricsNamespaceLabels: { team: 'metrics' } } });
   const ingress = (objects: readonly Rendered[], name: string): unknown =>
@@ -71,7 +71,7 @@ test('the API lets in the gateway with requests and access logs, the operator wi
   );
 });
 
-test('the operator reports what apps use to the API, with the token', async () => {
+test('the operator reports app usage to the API, with the token', async () => {
   const token = 'x'.repeat(64);
   const variables = { ...environmentOf(await render(required), 'operator'), MOORAGE_METERING_TOKEN: token };
   const url = 'http://moorage-api-internal.moorage-system.svc.cluster.local:9090/compute';

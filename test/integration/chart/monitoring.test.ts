@@ -56,7 +56,7 @@ const ports = z.looseObject({
   containers: z.array(z.looseObject({ ports: z.array(z.looseObject({ name: z.string(), containerPort: z.int() })) })),
 });
 
-test('without monitoring.enabled there is neither, since the cluster may not know their kinds', async () => {
+test('renders neither without monitoring.enabled, since the cluster may lack their kinds', async () => {
   const plain = await render(required);
   assert.deepEqual([ofKind(plain, 'PodMonitor'), ofKind(plain, 'PrometheusRule')], [[], []]);
 });
@@ -89,7 +89,7 @@ test('the PodMonitor selects activator, operator, API, workers and registry prox
   ]);
 });
 
-test('another PodMonitor finds the shipper beside the gateway of `npm run up`, by namespace and name of the port', async () => {
+test('another PodMonitor selects the shipper next to the gateway of `npm run up`, by namespace and port name', async () => {
   const { metadata, spec } = shipperMonitor.parse(named(objects, 'PodMonitor', 'moorage-shipper'));
   assert.equal(metadata.labels?.['release'], 'prometheus');
   // Gateways have labels of their own.
@@ -117,7 +117,7 @@ test('another PodMonitor finds the shipper beside the gateway of `npm run up`, b
   assert.deepEqual(await namespacesOf({}), ['moorage-system']);
 });
 
-test('the namespace of Prometheus reaches each of them', () => {
+test('lets the namespace of Prometheus reach each of them', () => {
   for (const component of ['activator', 'operator', 'api', 'workers', 'registry-proxy'])
     assert.match(
       JSON.stringify(named(objects, 'NetworkPolicy', `moorage-${component}`)),
@@ -125,7 +125,7 @@ test('the namespace of Prometheus reaches each of them', () => {
     );
 });
 
-test('the PrometheusRule has every alert as it is written, templates of Prometheus included', async () => {
+test('the PrometheusRule has every alert as written, including Prometheus templates', async () => {
   const { spec } = z
     .looseObject({
       spec: z.object({
@@ -160,13 +160,13 @@ test('the PrometheusRule has every alert as it is written, templates of Promethe
   }
 });
 
-test('the alerts can be left out', async () => {
+test('can omit the alerts', async () => {
   const without = await render({ ...values, monitoring: { enabled: true, rules: false } });
   assert.equal(ofKind(without, 'PodMonitor').length, 2);
   assert.deepEqual(ofKind(without, 'PrometheusRule'), []);
 });
 
-test('who may scrape has to be said', async () => {
+test('requires the namespace that may scrape', async () => {
   await assert.rejects(
     render({ ...required, monitoring: { enabled: true } }),
     /set network\.metricsNamespaceLabels too/,

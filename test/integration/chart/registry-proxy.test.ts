@@ -22,7 +22,7 @@ const policy = z.looseObject({
 });
 type Policy = z.output<typeof policy>;
 
-test('the operator gets the secret of a git server that gives repositories for tokens', async () => {
+test('gives the operator the secret of a git server with repository tokens', async () => {
   const operator = z.looseObject({
     spec: z.object({
       template: z.object({ spec: z.object({ containers: z.array(z.looseObject({ env: z.array(z.unknown()) })) }) }),
@@ -41,7 +41,7 @@ test('the operator gets the secret of a git server that gives repositories for t
   assert.ok(!variables(full).includes('MOORAGE_GIT_READ_SECRET'));
 });
 
-test('builds reach the registry proxy, and only that reaches the registry and has its account', () => {
+test('builds reach the registry proxy, and only the proxy reaches the registry and has its account', () => {
   const policyOf = (name: string): Policy =>
     policy.parse(ofKind(full, 'NetworkPolicy').find(({ metadata }) => metadata.name === name));
   assert.ok(!JSON.stringify(policyOf('builds')).includes('10.244.0.1/32'));
@@ -60,7 +60,7 @@ test('builds reach the registry proxy, and only that reaches the registry and ha
   assert.deepEqual(holders, ['moorage-registry-proxy']);
 });
 
-test('the registry proxy reads every setting that the chart gives it', () => {
+test('the registry proxy reads every setting that the chart passes', () => {
   const given = Object.keys(environmentOf(full, 'registry-proxy'));
   const known = [...Object.keys(registryProxy.shape), 'LOG_LEVEL', 'HOME'];
   assert.deepEqual(

@@ -104,12 +104,12 @@ const policy = z.looseObject({
   }),
 });
 
-test('helm lint finds nothing wrong', async () => {
+test('helm lint reports no problems', async () => {
   for (const values of [required, local])
     assert.match(await helm(['lint', '--strict', chart, '--values', valuesFile(values)]), /0 chart\(s\) failed/);
 });
 
-test('values that are missing, unknown or out of bounds are refused by name', async () => {
+test('rejects missing, unknown and out-of-range values by name', async () => {
   await assert.rejects(render({}), /missing properties 'baseDomain', 'image', 'pipelineImage'/);
   await assert.rejects(render({ ...required, colour: 'red' }), /additional properties 'colour' not allowed/);
   await assert.rejects(
@@ -123,7 +123,7 @@ test('values that are missing, unknown or out of bounds are refused by name', as
   );
 });
 
-test('operator, API, registry proxy, workers and activator run with limits, probes, no capability, no root, in a user namespace', () => {
+test('runs operator, API, registry proxy, workers and activator with limits, probes, no capabilities, no root, in a user namespace', () => {
   for (const objects of [plain, full])
     assert.deepEqual(
       ofKind(objects, 'Deployment')
@@ -133,7 +133,7 @@ test('operator, API, registry proxy, workers and activator run with limits, prob
     );
 });
 
-test('what is cluster-wide is the figures of kubelets for the operator, and nothing where they are not asked', async () => {
+test("grants only the operator's kubelet figures cluster-wide, and nothing if they are not read", async () => {
   const clusterWide = (objects: typeof full): unknown[] =>
     [...ofKind(objects, 'ClusterRole'), ...ofKind(objects, 'ClusterRoleBinding')].map(({ rules, subjects }) =>
       [rules, subjects].find((each) => each !== undefined),
@@ -147,7 +147,7 @@ test('what is cluster-wide is the figures of kubelets for the operator, and noth
   assert.deepEqual(clusterWide(await render({ ...off, builds: { spaceInterval: '0s' } })), []);
 });
 
-test('no role names a wildcard, or reads Secrets', () => {
+test('uses no wildcard in a role, and grants no access to Secrets', () => {
   for (const { metadata, rules } of ofKind(full, 'Role').map((object) => role.parse(object))) {
     for (const one of rules) {
       // Rights to create and delete give nothing to read: a Secret made is known to whoever made it.
@@ -164,7 +164,7 @@ test('no role names a wildcard, or reads Secrets', () => {
   }
 });
 
-test('the API has HostedApps and the logs of pipelines, nothing more', () => {
+test('gives the API access to HostedApps and pipeline logs only', () => {
   const rights = ofKind(full, 'Role')
     .map((object) => role.parse(object))
     .filter(({ metadata }) => metadata.name === 'moorage-api')
@@ -174,7 +174,7 @@ test('the API has HostedApps and the logs of pipelines, nothing more', () => {
   assert.deepEqual(rights, ['moorage-apps hostedapps get,list,watch,create,patch', 'moorage-builds pods/log get']);
 });
 
-test('apps and builds start from nothing open', () => {
+test('denies all traffic of apps and builds by default', () => {
   const closed = ofKind(plain, 'NetworkPolicy')
     .map((object) => policy.parse(object))
     .filter(({ metadata }) => metadata.name === 'default-deny');
@@ -182,7 +182,7 @@ test('apps and builds start from nothing open', () => {
   for (const { spec } of closed) assert.deepEqual(spec, { podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
 });
 
-test('the internet that a build reaches leaves out pods, Services, nodes, private and metadata addresses', () => {
+test('excludes pods, Services, nodes, private and metadata addresses from the internet that a build reaches', () => {
   const { spec } = policy.parse(ofKind(full, 'NetworkPolicy').find(({ metadata }) => metadata.name === 'builds'));
   const blocks = z
     .array(
@@ -215,7 +215,7 @@ test('the internet that a build reaches leaves out pods, Services, nodes, privat
   assert.ok(blocks[1]?.except?.every((cidr) => cidr.includes(':')));
 });
 
-test('what the API fetches for callers is public, by its own check and by its policy', () => {
+test('limits what the API fetches for callers to public addresses, by its own check and by its policy', () => {
   const { spec } = policy.parse(named(full, 'NetworkPolicy', 'moorage-api'));
   const ports = [80, 443, 8080, 8443].map((port) => ({ protocol: 'TCP', port }));
   const rules = z
@@ -240,7 +240,7 @@ test('what the API fetches for callers is public, by its own check and by its po
     assert.ok(except.includes(cidr), `${cidr} is open`);
 });
 
-test('http is only a redirect, to the port that people see', () => {
+test('redirects http to the public https port', () => {
   for (const [objects, port] of [
     [plain, {}],
     [full, { port: 8443 }],
@@ -254,7 +254,7 @@ test('http is only a redirect, to the port that people see', () => {
   }
 });
 
-test('no app can take the address of the API', () => {
+test("lets no app claim the API's address", () => {
   const gateway = z
     .looseObject({
       spec: z.looseObject({
@@ -280,7 +280,7 @@ test('no app can take the address of the API', () => {
   ]);
 });
 
-test('what users have made outlives the release', () => {
+test('keeps user data after the release is deleted', () => {
   const kept = full
     .filter(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'] === 'keep')
     .map(({ kind, metadata }) => `${kind} ${metadata.name}`);
@@ -297,7 +297,7 @@ test('what users have made outlives the release', () => {
   ]);
 });
 
-test('the key of receipts that is made is one that the API signs with', () => {
+test('generates a receipts key with which the API can sign', () => {
   const { key = '' } = z
     .object({ data: z.record(z.string(), z.string()) })
     .parse(named(full, 'Secret', 'moorage-receipt-key')).data;
@@ -305,7 +305,7 @@ test('the key of receipts that is made is one that the API signs with', () => {
   assert.equal(settings.keys.keys.length, 1);
 });
 
-test('the switches leave out what an installation brings itself', async () => {
+test('omits what an installation provides itself if switched off', async () => {
   const objects = await render({
     ...required,
     crd: { install: false },
@@ -325,7 +325,7 @@ test('the switches leave out what an installation brings itself', async () => {
     assert.equal(environmentOf(objects, 'operator')[name], '');
 });
 
-test('apps stand above builds, and neither takes the place of what runs', () => {
+test('gives apps a higher priority than builds, without preemption', () => {
   const { installation: config } = readOperatorConfig(environmentOf(full, 'operator'));
   const classes = [config.run.priorityClass, config.pipeline.priorityClass].map((name) =>
     named(full, 'PriorityClass', name ?? 'none'),
@@ -337,7 +337,7 @@ test('apps stand above builds, and neither takes the place of what runs', () => 
   assert.ok(Number(classes[0]?.['value']) > Number(classes[1]?.['value']));
 });
 
-test('the API reads every setting that the chart gives it', () => {
+test('the API reads every setting that the chart passes', () => {
   for (const [objects, baseUrl, allowed] of [
     [plain, 'https://apps.example.org', 'github.com'],
     [full, 'https://apps.example.org:8443', 'git.moorage-git.svc.cluster.local'],
@@ -354,7 +354,7 @@ test('the API reads every setting that the chart gives it', () => {
   }
 });
 
-test('the operator reads every setting that the chart gives it', () => {
+test('the operator reads every setting that the chart passes', () => {
   const { installation: config, lease } = readOperatorConfig(environmentOf(full, 'operator'));
   assert.deepEqual(
     [
@@ -386,7 +386,7 @@ test('the operator reads every setting that the chart gives it', () => {
   );
 });
 
-test('no setting that the chart gives is one that nobody reads', () => {
+test('passes no setting that nothing reads', () => {
   for (const [component, files] of [
     ['operator', ['controller/config.ts']],
     ['workers', ['api/tools/engine/workers/remote/worker-server.ts']],
@@ -412,7 +412,7 @@ test('no setting that the chart gives is one that nobody reads', () => {
   }
 });
 
-test('models are switched on by a router and a database, and reach nothing else', async () => {
+test('enables models with a router and a database, and lets them reach nothing else', async () => {
   assert.equal(readModelSettings(environmentOf(plain, 'api')).router, undefined);
   const objects = await render({
     ...required,
@@ -492,7 +492,7 @@ test('models are switched on by a router and a database, and reach nothing else'
   ]);
 });
 
-test('on the local node models are asked through the demo router, with a PostgreSQL that the node makes itself', async () => {
+test('on the local node, models use the demo router and a PostgreSQL that the node creates', async () => {
   const fileOf = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
   const objects = await render({
     ...(parse(fileOf('cli/values.local.yaml')) as object),

@@ -6,7 +6,7 @@ import { environmentOf, render, required } from '../../support/chart.ts';
 
 const router = { baseUrl: 'https://router.example.org/v1', keySecret: 'router' };
 
-test('the bill is read with the platform key, or with the one of billKeySecret', async () => {
+test('reads the bill with the platform key, or with the one in billKeySecret', async () => {
   const names = async (more: object): Promise<string[]> =>
     Object.keys(environmentOf(await render({ ...required, models: { router: { ...router, ...more } } }), 'api')).filter(
       (name) => name.startsWith('MOORAGE_ROUTER_') && name.endsWith('KEY'),

@@ -115,7 +115,7 @@ const pod = z.looseObject({
 const podOf = (objects: readonly Rendered[], name: string): z.infer<typeof pod> =>
   pod.parse(podSpecOf(named(objects, 'Deployment', `moorage-${name}`)));
 
-test('nothing of them runs unless it is switched on, and the API knows of none', () => {
+test('runs none of them unless enabled, and configures none in the API', () => {
   assert.deepEqual(
     ofKind(plain, 'Deployment')
       .map(({ metadata }) => metadata.name)
@@ -125,7 +125,7 @@ test('nothing of them runs unless it is switched on, and the API knows of none',
   assert.deepEqual(readToolSettings(environmentOf(plain, 'api')).urls, {});
 });
 
-test('each has a Deployment, a Service, probes, limits, no token, no root and no capability', async () => {
+test('gives each a Deployment, a Service, probes, limits, no token, no root and no capability', async () => {
   for (const name of [...names, 'gotenberg-proxy']) {
     const [container] = podOf(full, name).containers;
     const service = z
@@ -146,7 +146,7 @@ test('each has a Deployment, a Service, probes, limits, no token, no root and no
   );
 });
 
-test('the API finds each, is let in by it, and nobody else is', () => {
+test('lets the API find and reach each, and nothing else', () => {
   const { urls, speechModel } = readToolSettings(environmentOf(full, 'api'));
   assert.deepEqual(
     urls,
@@ -175,7 +175,7 @@ test('the API finds each, is let in by it, and nobody else is', () => {
   ]);
 });
 
-test('each reaches what it needs and no more', () => {
+test('lets each reach what it needs and no more', () => {
   assert.deepEqual(outOf(full, 'searxng'), [dns, 'internet 80,443']);
   assert.deepEqual(
     outOf(full, 'gotenberg').map((out) => out.replace(/"matchLabels":\{[^}]*gotenberg-proxy[^}]*\}/, 'proxy')),
@@ -193,7 +193,7 @@ test('each reaches what it needs and no more', () => {
   }
 });
 
-test('Gotenberg runs with the flags and the Chromium that its tests run with, behind the proxy that judges as the API does', () => {
+test("runs Gotenberg with the flags and the Chromium of its tests, behind the proxy that applies the API's rules", () => {
   const args = podOf(full, 'gotenberg').containers[0]?.args ?? [];
   const flags = fileOf('gotenberg-flags')
     .split('\n')
@@ -212,7 +212,7 @@ test('Gotenberg runs with the flags and the Chromium that its tests run with, be
   );
 });
 
-test('SearXNG answers in JSON, with a secret that outlives upgrades or is given', async () => {
+test('SearXNG returns JSON, with a secret that survives upgrades or is given', async () => {
   assert.match(JSON.stringify(named(full, 'ConfigMap', 'moorage-searxng')), /formats: \[html, json\]/);
   assert.equal(named(full, 'Secret', 'moorage-searxng').metadata.annotations?.['helm.sh/resource-policy'], 'keep');
   const given = await render({ ...required, tools: { searxng: { enabled: true, secretKeySecret: 'mine' } } });
@@ -223,7 +223,7 @@ test('SearXNG answers in JSON, with a secret that outlives upgrades or is given'
   assert.match(JSON.stringify(named(given, 'Deployment', 'moorage-searxng')), /"name":"mine"/);
 });
 
-test('SearXNG leaves out a slow engine before the API gives up, and has threads for its probe beside searches', () => {
+test('SearXNG drops a slow engine before the API times out, and has threads for its probe in addition to searches', () => {
   assert.match(JSON.stringify(named(full, 'ConfigMap', 'moorage-searxng')), /max_request_timeout: 15\b/);
   assert.deepEqual(
     podOf(full, 'searxng').containers[0]?.env.find(({ name }) => name === 'GRANIAN_BLOCKING_THREADS')?.value,
@@ -237,12 +237,12 @@ test('a speech server with its model on a volume downloads nothing', async () =>
   assert.deepEqual([podOf(claimed, 'speech').initContainers, outOf(claimed, 'speech')], [undefined, []]);
 });
 
-test('a speech server whose image holds the model downloads nothing', async () => {
+test('a speech server with the model in its image downloads nothing', async () => {
   const held = await render({ ...required, tools: { speech: { enabled: true, modelInImage: true } } });
   assert.deepEqual([podOf(held, 'speech').initContainers, outOf(held, 'speech')], [undefined, []]);
 });
 
-test('the API learns why a service is off, and nothing of one that runs', async () => {
+test('passes the API the reason why a service is off, and none for one that runs', async () => {
   const cause = 'this machine has no internet, so there is nothing to search';
   const some = await render({
     ...required,
@@ -256,7 +256,7 @@ test('the API learns why a service is off, and nothing of one that runs', async 
   );
 });
 
-test('the PDF translator finds the models that its image was built with', () => {
+test('the PDF translator finds the models in its image', () => {
   const dockerfile = readFileSync(
     new URL('../../../localnode/images/pdf-translator/Dockerfile', import.meta.url),
     'utf8',
@@ -279,7 +279,7 @@ test('the PDF translator finds the models that its image was built with', () => 
   );
 });
 
-test('an address of one elsewhere is passed to the API and runs nothing', async () => {
+test("passes an external service's address to the API and runs nothing", async () => {
   const objects = await render({
     ...required,
     tools: {
@@ -303,7 +303,7 @@ test('an address of one elsewhere is passed to the API and runs nothing', async 
   );
 });
 
-test('what cannot run is refused by name', async () => {
+test('rejects by name what cannot run', async () => {
   await assert.rejects(
     render({ ...required, tools: { pdftranslator: { enabled: true } } }),
     /tools\.pdftranslator\.image is missing/,
@@ -314,7 +314,7 @@ test('what cannot run is refused by name', async () => {
   );
 });
 
-test('LanguageTool takes calls once it has loaded a language: the first check is what takes long', () => {
+test('LanguageTool becomes ready once it has loaded a language, since the first check is slow', () => {
   const probe = z.looseObject({ httpGet: z.looseObject({ path: z.string() }), timeoutSeconds: z.int() });
   const [container] = podOf(full, 'languagetool').containers;
   assert.equal(probe.parse(container?.startupProbe).httpGet.path, '/v2/check?language=de-DE&text=Das+ist+ein+Haus.');

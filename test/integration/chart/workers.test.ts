@@ -26,7 +26,7 @@ const labels = (component: string): unknown => ({
   },
 });
 
-test('workers have no token, no Secret, no volume but an empty one, and a user of their own', () => {
+test('gives workers no token, no Secret, only an empty volume, and a separate user', () => {
   const spec = podSpecOf(named(objects, 'Deployment', 'moorage-workers'));
   assert.deepEqual(
     [spec['automountServiceAccountToken'], spec['serviceAccountName'], spec['volumes'], spec['shareProcessNamespace']],
@@ -41,7 +41,7 @@ test('workers have no token, no Secret, no volume but an empty one, and a user o
   assert.ok(runAsUser > 0);
 });
 
-test('they have an image of their own where one is given', async () => {
+test('uses a separate image for workers if given', async () => {
   const imageOf = (rendered: Rendered[]): unknown =>
     z
       .looseObject({ containers: z.array(z.looseObject({ image: z.string() })) })
@@ -52,13 +52,13 @@ test('they have an image of their own where one is given', async () => {
   assert.deepEqual(imageOf(own), ['registry.example.org/moorage-workers:1']);
 });
 
-test('their environment is what they read, and nothing in it is worth reading', () => {
+test('sets exactly the environment that workers read, without anything confidential', () => {
   const variables = environmentOf(objects, 'workers');
   assert.deepEqual(Object.keys(variables).sort(), ['LOG_LEVEL', 'MOORAGE_INTERNAL_PORT', 'MOORAGE_PORT']);
   assert.equal(readConfig(environment, variables).MOORAGE_PORT, 8090);
 });
 
-test('only the API reaches them, and they reach nothing', () => {
+test('lets only the API reach them, and lets them reach nothing', () => {
   const { spec } = z.looseObject({ spec: z.unknown() }).parse(named(objects, 'NetworkPolicy', 'moorage-workers'));
   assert.deepEqual(spec, {
     podSelector: labels('workers'),
@@ -78,7 +78,7 @@ test('only the API reaches them, and they reach nothing', () => {
   assert.deepEqual(opened.map(({ metadata }) => metadata.name).sort(), ['moorage-api', 'moorage-workers']);
 });
 
-test('the API sees each of their pods, at the port that they listen on', () => {
+test('lets the API resolve each of their pods, at the port that they listen on', () => {
   const { workersUrl } = readToolSettings(environmentOf(objects, 'api'));
   const { spec } = z
     .looseObject({ spec: z.looseObject({ clusterIP: z.literal('None'), selector: z.unknown(), ports: z.unknown() }) })

@@ -43,7 +43,7 @@ afterAll(() => {
 
 const look = (path: string): ReturnType<typeof visit> => visit(new URL(path, address), { settleMs: 500 });
 
-test('a page that works, and a picture of it', async () => {
+test('captures a working page, with a picture of it', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'moorage-page-'));
   const screenshot = join(folder, 'a.png');
   const seen = await visit(new URL(address), { settleMs: 500, screenshot });
@@ -56,7 +56,7 @@ test('a page that works, and a picture of it', async () => {
   await rm(folder, { recursive: true });
 });
 
-test('a page whose program is missing, one that is empty, one that is not there', async () => {
+test('reports a page whose program is missing, an empty one, and one that does not exist', async () => {
   assert.match(
     judgePage(await look('/half')).faults[0] ?? '',
     /^every call of itself fails: \/api\/a 404, \/api\/b 404/,
@@ -65,7 +65,7 @@ test('a page whose program is missing, one that is empty, one that is not there'
   assert.deepEqual(judgePage(await look('/nowhere')).faults, ['the page answers 404']);
 });
 
-test('errors that no script caught are kept', async () => {
+test('keeps errors that no script caught', async () => {
   const { exceptions } = await look('/thrown');
   assert.match(exceptions[0] ?? '', /no such thing/);
 });

@@ -129,7 +129,7 @@ function checkProblem(line: string, { body }: StepAnswer, [slug, names]: readonl
   assert.match(detail, names);
 }
 
-test.each(guideSlugs)('%s: each step can be executed as it is written', async (slug) => {
+test.each(guideSlugs)('%s: each step can be executed as written', async (slug) => {
   const record = guideRecord.parse(await (await fetch(`${site.baseUrl}/api/agent-guides/${slug}`)).json());
   const steps = sources.get(slug)?.steps ?? [];
   assert.equal(record.steps.length, steps.length);
@@ -144,7 +144,7 @@ test.each(guideSlugs)('%s: each step can be executed as it is written', async (s
   }
 });
 
-test('steps give the results that their words promise', async () => {
+test('steps give the results that their text promises', async () => {
   const call = async (slug: string, index: number): Promise<unknown> => {
     const line = (await site.api.catalog.guides.guide(slug))?.steps[index] ?? '';
     const { body } = await execute(commandIn(line));

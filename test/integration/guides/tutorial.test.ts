@@ -165,7 +165,7 @@ async function follow(step: TutorialStep, submissions: number): Promise<boolean>
   return submits;
 }
 
-test('the app of the tutorial is planned, served, rejected and repaired as the page says', async () => {
+test("the tutorial's app is planned, served, rejected and repaired as the page describes", async () => {
   let submissions = 0;
   const steps = readTutorial();
   for (const step of steps) {

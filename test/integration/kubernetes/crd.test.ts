@@ -54,7 +54,7 @@ async function offer(spec: unknown, name = 'hello'): Promise<{ taken: unknown } 
   }
 }
 
-test('fills in the same defaults as zod, but for fields that an author can set', async () => {
+test('applies the same defaults as zod, except for fields that an author can set', async () => {
   const answer = await offer({ source });
   assert.ok('taken' in answer, JSON.stringify(answer));
   const { spec } = answer.taken as { spec: StoredSpec };
@@ -64,7 +64,7 @@ test('fills in the same defaults as zod, but for fields that an author can set',
 });
 
 for (const { what, given, fix } of refusals) {
-  test(`refuses ${what}, and says the fix`, async () => {
+  test(`rejects ${what}, with the fix`, async () => {
     const answer = await offer(given);
     assert.ok('refused' in answer, 'was taken');
     assert.match(answer.refused, fix);
@@ -72,13 +72,13 @@ for (const { what, given, fix } of refusals) {
 }
 
 for (const { what, given } of structuralRefusals) {
-  test(`refuses ${what}`, async () => {
+  test(`rejects ${what}`, async () => {
     const answer = await offer(given);
     assert.ok('refused' in answer, 'was taken');
   });
 }
 
-test('refuses names that cannot be a subdomain of their own', async () => {
+test('rejects names that cannot be a subdomain', async () => {
   for (const name of ['2048', 'a.b', 'a'.repeat(41)]) {
     const answer = await offer({ source }, name);
     assert.ok(
@@ -96,7 +96,7 @@ test('refuses names that cannot be a subdomain of their own', async () => {
   assert.ok('taken' in (await offer({ source }, `a${'b'.repeat(39)}`)));
 });
 
-test('an app that has a name before it is reserved keeps it, and is still written to', async () => {
+test('keeps an app whose name becomes reserved later, and accepts updates of it', async () => {
   const rules = '/spec/versions/0/schema/openAPIV3Schema/x-kubernetes-validations';
   const without = JSON.stringify([{ op: 'remove', path: rules }]);
   await server.kubectl('patch', 'crd', 'hostedapps.moorage.dev', '--type=json', '-p', without);
@@ -109,7 +109,7 @@ test('an app that has a name before it is reserved keeps it, and is still writte
   await server.kubectl('patch', 'happ', 'wpad', '--subresource=status', '--type=merge', '-p', status);
 });
 
-test('the repository of an app cannot change, everything else can', async () => {
+test("rejects a change of an app's repository, and accepts all others", async () => {
   await create({ source }, 'fixed');
   const patch = (spec: object): Promise<string> =>
     server.kubectl('patch', 'happ', 'fixed', '--type=merge', '-p', JSON.stringify({ spec }));
@@ -117,7 +117,7 @@ test('the repository of an app cannot change, everything else can', async () => 
   await patch({ source: { revision: 'main', path: 'app' }, suspend: true });
 });
 
-test('status is written apart from spec, and shown by kubectl get', async () => {
+test('writes status separately from spec, and shows it in kubectl get', async () => {
   await create({ source }, 'shown');
   await server.kubectl('patch', 'happ', 'shown', '--type=merge', '-p', JSON.stringify({ status: { phase: 'Live' } }));
   assert.equal(
@@ -161,13 +161,13 @@ test('status is written apart from spec, and shown by kubectl get', async () => 
   );
 });
 
-test('kubectl explain teaches every field of run', async () => {
+test('kubectl explain describes every field of run', async () => {
   const said = await server.kubectl('explain', 'happ.spec.run');
   for (const word of ['$PORT', '0.0.0.0', 'healthPath', 'startupTime', '10s to 30m'])
     assert.ok(said.includes(word), `${word} is not in:\n${said}`);
 });
 
-test('takes every spec that zod takes, and makes the same of it', async () => {
+test('property: accepts every spec that zod accepts, with the same result', async () => {
   await fc.assert(
     fc.asyncProperty(goodSpec, async (given) => {
       const parsed = specSchema.safeParse(given);
@@ -181,7 +181,7 @@ test('takes every spec that zod takes, and makes the same of it', async () => {
   );
 });
 
-test('takes and refuses the same odd values as zod', async () => {
+test('accepts and rejects the same odd values as zod', async () => {
   const seen = { taken: 0, refused: 0 };
   await fc.assert(
     fc.asyncProperty(oddSpec, async (given) => {

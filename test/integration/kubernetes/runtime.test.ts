@@ -109,7 +109,7 @@ function during(t: TestContext, run: (signal: AbortSignal) => Promise<void>): { 
 }
 
 describe('apply', () => {
-  test('creates, changes, and drops the fields that are no longer in the manifest', async () => {
+  test('creates, updates, and removes the fields that are no longer in the manifest', async () => {
     const namespace = await newNamespace();
     const first = await apply(client, configMaps, configMap(namespace, 'a', { one: '1', two: '2' }));
     assert.deepEqual(first.data, { one: '1', two: '2' });
@@ -117,7 +117,7 @@ describe('apply', () => {
     assert.deepEqual([second.data, second.metadata.uid], [{ two: '3' }, first.metadata.uid]);
   });
 
-  test('of a Deployment written in our own units is seen to hold, and a foreign hand is undone', async () => {
+  test('detects that a Deployment written with other units is up to date, and reverts a foreign change', async () => {
     const namespace = await newNamespace();
     const labels = { app: 'a' };
     const container = {
@@ -154,7 +154,7 @@ describe('apply', () => {
     assert.deepEqual([fixed.changed, fixed.object.spec?.replicas], [true, 0]);
   });
 
-  test('of a status leaves the spec alone', async () => {
+  test('of a status does not change the spec', async () => {
     const namespace = await newNamespace();
     const labels = { app: 'a' };
     const spec = {
@@ -172,7 +172,7 @@ describe('apply', () => {
     assert.deepEqual([after.status?.observedGeneration, after.spec?.replicas, after.metadata.generation], [7, 2, 1]);
   });
 
-  test('refused by the server says which field is wrong', async () => {
+  test('reports the field if the server rejects the object', async () => {
     const namespace = await newNamespace();
     await assert.rejects(
       apply(client, configMaps, { ...configMap(namespace, 'a', {}), data: { 'not/allowed': 'x' } }),
@@ -184,7 +184,7 @@ describe('apply', () => {
     });
   });
 
-  test('and delete keep to the object that was meant', async () => {
+  test('and delete change only the intended object', async () => {
     const namespace = await newNamespace();
     const old = await apply(client, configMaps, configMap(namespace, 'a', {}));
     assert.equal(await deleteObject(client, configMaps, old), true);
@@ -196,7 +196,7 @@ describe('apply', () => {
 
 describe('reflector', () => {
   test(
-    'pages through a list, follows changes, and goes on after the API server was killed',
+    'pages through a list, follows changes, and continues after the API server was killed',
     { timeout: 120_000 },
     async (t) => {
       const namespace = await newNamespace();
@@ -250,7 +250,7 @@ describe('reflector', () => {
     },
   );
 
-  test('a watch from a version long gone is refused as expired', { timeout: 180_000 }, async () => {
+  test('reports a watch from an old version as expired', { timeout: 180_000 }, async () => {
     const namespace = await newNamespace();
     const watch = async (): Promise<void> => {
       for await (const event of client.watch(configMaps, { namespace, resourceVersion: '1', timeoutSeconds: 5 }))
@@ -274,7 +274,7 @@ describe('reflector', () => {
 });
 
 describe('events', () => {
-  test('are shown by kubectl describe, with their count', async () => {
+  test('appear in kubectl describe, with their count', async () => {
     const namespace = await newNamespace();
     const about = await apply(client, configMaps, configMap(namespace, 'a', {}));
     const recorder = createEventRecorder({ client, controller: 'moorage.dev/operator' });
@@ -294,7 +294,7 @@ describe('events', () => {
 });
 
 describe('leader election', () => {
-  test('a leader killed outright is replaced, with the default durations', { timeout: 120_000 }, async (t) => {
+  test('replaces a killed leader, with the default durations', { timeout: 120_000 }, async (t) => {
     const namespace = await newNamespace();
     const start = async (identity: string): Promise<{ child: ChildProcess; leads: () => boolean }> => {
       const child = spawn(
@@ -330,7 +330,7 @@ describe('leader election', () => {
     await t.annotate(`taken over ${Math.round(performance.now() - ended)} ms after an orderly end`);
   });
 
-  test('one of three leads, and another when it ends', { timeout: 120_000 }, async (t) => {
+  test('elects one of three, and another when it stops', { timeout: 120_000 }, async (t) => {
     const namespace = await newNamespace();
     const lost: string[] = [];
     const start = (identity: string): { election: LeaderElection; end: () => Promise<void> } => {
@@ -364,59 +364,55 @@ describe('leader election', () => {
 });
 
 describe('controller', () => {
-  test(
-    'brings many objects to their state, and a resync that changes nothing writes nothing',
-    { timeout: 120_000 },
-    async (t) => {
-      const namespace = await newNamespace();
-      const [owners, copies] = ['source', 'copy'].map((role) =>
-        createReflector({ client, resource: configMaps, namespace, labelSelector: `role=${role}` }),
-      );
-      assert.ok(owners !== undefined && copies !== undefined);
-      for (let n = 0; n < 50; n += 1)
-        await apply(client, configMaps, configMap(namespace, `s${n}`, { value: String(n) }, { role: 'source' }));
-      let [written, reconciled] = [0, 0];
-      const controller = createController({
-        name: 'copies',
-        watches: [
-          createWatch(owners.store),
-          createWatch(copies.store, ({ metadata }) => [`${namespace}/${metadata.name.replace('copy-', '')}`]),
-        ],
-        async reconcile(key, { signal }) {
-          reconciled += 1;
-          const source = owners.store.get(key);
-          if (source === undefined) return done;
-          const name = `copy-${source.metadata.name}`;
-          const { changed } = await applyIfChanged(
-            client,
-            configMaps,
-            copies.store.get(`${namespace}/${name}`),
-            configMap(namespace, name, source.data ?? {}, { role: 'copy' }),
-            { signal },
-          );
-          if (changed) written += 1;
-          return done;
-        },
-      });
-      for (const part of [owners, copies, controller]) during(t, (signal) => part.run(signal));
-      const settled = (): boolean => copies.store.size === 50 && controller.idle;
-      await until(settled);
-      assert.ok(copies.store.list().every(({ metadata, data }) => metadata.name === `copy-s${data?.['value'] ?? ''}`));
-      const [before, begun] = [written, reconciled];
-      controller.resync();
-      await until(() => reconciled >= begun + 50 && settled());
-      assert.equal(written, before);
-      await api.kubectl(
-        '-n',
-        namespace,
-        'patch',
-        'configmap',
-        'copy-s7',
-        '--type=merge',
-        '-p',
-        '{"data":{"value":"wrong"}}',
-      );
-      await until(() => written > before && copies.store.get(`${namespace}/copy-s7`)?.data?.['value'] === '7');
-    },
-  );
+  test('reconciles many objects, and writes nothing on a resync without changes', { timeout: 120_000 }, async (t) => {
+    const namespace = await newNamespace();
+    const [owners, copies] = ['source', 'copy'].map((role) =>
+      createReflector({ client, resource: configMaps, namespace, labelSelector: `role=${role}` }),
+    );
+    assert.ok(owners !== undefined && copies !== undefined);
+    for (let n = 0; n < 50; n += 1)
+      await apply(client, configMaps, configMap(namespace, `s${n}`, { value: String(n) }, { role: 'source' }));
+    let [written, reconciled] = [0, 0];
+    const controller = createController({
+      name: 'copies',
+      watches: [
+        createWatch(owners.store),
+        createWatch(copies.store, ({ metadata }) => [`${namespace}/${metadata.name.replace('copy-', '')}`]),
+      ],
+      async reconcile(key, { signal }) {
+        reconciled += 1;
+        const source = owners.store.get(key);
+        if (source === undefined) return done;
+        const name = `copy-${source.metadata.name}`;
+        const { changed } = await applyIfChanged(
+          client,
+          configMaps,
+          copies.store.get(`${namespace}/${name}`),
+          configMap(namespace, name, source.data ?? {}, { role: 'copy' }),
+          { signal },
+        );
+        if (changed) written += 1;
+        return done;
+      },
+    });
+    for (const part of [owners, copies, controller]) during(t, (signal) => part.run(signal));
+    const settled = (): boolean => copies.store.size === 50 && controller.idle;
+    await until(settled);
+    assert.ok(copies.store.list().every(({ metadata, data }) => metadata.name === `copy-s${data?.['value'] ?? ''}`));
+    const [before, begun] = [written, reconciled];
+    controller.resync();
+    await until(() => reconciled >= begun + 50 && settled());
+    assert.equal(written, before);
+    await api.kubectl(
+      '-n',
+      namespace,
+      'patch',
+      'configmap',
+      'copy-s7',
+      '--type=merge',
+      '-p',
+      '{"data":{"value":"wrong"}}',
+    );
+    await until(() => written > before && copies.store.get(`${namespace}/copy-s7`)?.data?.['value'] === '7');
+  });
 });

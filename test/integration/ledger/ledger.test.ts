@@ -69,7 +69,7 @@ async function line(worker: Worker): Promise<string> {
   return next.value;
 }
 
-test('two processes that start together on an empty database make one schema, and hold exactly 7 between them', async () => {
+test('two processes that start in parallel on an empty database create one schema, and hold exactly 7 between them', async () => {
   const url = await postgres.createEmptyDatabase('race');
   const caller = randomUUID();
   const workers = [startWorker('race', url, caller), startWorker('race', url, caller)];
@@ -95,7 +95,7 @@ function readRouterLog(file: string): Map<string, Money> {
   return new Map(lines.map((text) => text.split(' ')).map(([id = '', cost = '']) => [id, parseMoney(cost)]));
 }
 
-test('after kill -9 in the middle nothing stays reserved, and the ledger agrees with the router to the last digit', async () => {
+test('after kill -9 in the middle nothing stays reserved, and the ledger matches the router to the last digit', async () => {
   const url = await postgres.createDatabase('killed');
   const folder = mkdtempSync(join(tmpdir(), 'moorage-ledger-'));
   const routerLog = join(folder, 'router.log');
@@ -138,7 +138,7 @@ test('after kill -9 in the middle nothing stays reserved, and the ledger agrees 
   rmSync(folder, { recursive: true });
 });
 
-test('what PGlite keeps in a folder is there when it is opened again', async () => {
+test("PGlite's data in a folder survives a restart", async () => {
   const folder = mkdtempSync(join(tmpdir(), 'moorage-ledger-'));
   const hold = someHold();
   for (const outcome of ['reserved', 'replayed']) {
@@ -149,7 +149,7 @@ test('what PGlite keeps in a folder is there when it is opened again', async () 
   rmSync(folder, { recursive: true });
 });
 
-test('a crash of the database in the middle loses nothing that was answered, and sending again records once', async () => {
+test('a database crash in the middle loses nothing that was confirmed, and a retry records once', async () => {
   const database = await openLedgerDatabase(await postgres.createDatabase('crashed'));
   const ledger = new Ledger(database);
   const [caller, router] = [randomUUID(), randomUUID()];
@@ -183,7 +183,7 @@ test('a crash of the database in the middle loses nothing that was answered, and
   await database.close();
 });
 
-test('a reservation that commits while two settlements wait for others is settled once', async () => {
+test('settles a reservation once if it commits while two settlements wait for others', async () => {
   const url = await postgres.createDatabase('late');
   const database = await openLedgerDatabase(url);
   const ledger = new Ledger(database);
@@ -225,7 +225,7 @@ test('a reservation that commits while two settlements wait for others is settle
   await database.close();
 });
 
-test('a running total that is begun while a call without a limit is reserved or settled misses nothing of it', async () => {
+test('a running total started while a call without a limit is reserved or settled misses nothing of it', async () => {
   const url = await postgres.createDatabase('begun');
   const database = await openLedgerDatabase(url);
   const ledger = new Ledger(database);

@@ -129,7 +129,7 @@ async function attempt(statement: string): Promise<string | undefined> {
   }
 }
 
-test.for(forbidden)('the API may not: %s', async (statement) => {
+test.for(forbidden)("the API's role cannot: %s", async (statement) => {
   assert.equal(await attempt(statement), '42501');
 });
 
@@ -143,7 +143,7 @@ async function read<Row extends object>(on: string, sql: string, ...values: read
   }
 }
 
-test('each table whose rows last can be read and added to, and those with a trigger against changes are all of them', async () => {
+test('every table with permanent rows can be read and inserted into, and those are exactly the tables with a trigger against changes', async () => {
   const guarded = await read<{ name: string }>(
     url,
     `select distinct tgrelid::regclass::text as name from pg_trigger t join pg_proc p on p.oid = tgfoid where proname = 'refuse_change' order by 1`,
@@ -168,7 +168,7 @@ test('each table whose rows last can be read and added to, and those with a trig
   );
 });
 
-test('the API owns nothing, may create nothing, and reaches the schema by the rights that are given to it alone', async () => {
+test("the API's role owns nothing, can create nothing, and has only granted rights to the schema", async () => {
   const owned = await read(
     url,
     `select oid from pg_class where relowner = $1::regrole union all select oid from pg_proc where proowner = $1::regrole
@@ -192,7 +192,7 @@ test('the API owns nothing, may create nothing, and reaches the schema by the ri
   assert.deepEqual(ofPublic, []);
 });
 
-test('only the functions that need the rights of their owner have them, with a search path that nobody can change', async () => {
+test("only functions that need their owner's rights have them, with a fixed search path", async () => {
   assert.deepEqual(
     await read(
       url,
@@ -210,7 +210,7 @@ test('only the functions that need the rights of their owner have them, with a s
 const usageDays = `select relname as name, relowner::regrole::text as owner from pg_inherits join pg_class c on c.oid = inhrelid
   where inhparent = 'ledger.usage'::regclass order by 1`;
 
-test('the API makes and drops the tables of days, which belong to the migrator', async () => {
+test('the API can create and drop the daily tables, which belong to the migrator', async () => {
   const on = await postgres.createDatabase('days');
   const opened = await openLedgerDatabase(on);
   const ledger = new Ledger(opened, { clock: () => new Date('2031-05-04T10:00:00Z') });
@@ -234,7 +234,7 @@ async function migrateTo(opened: Database, last: string): Promise<void> {
   );
 }
 
-test('several replicas at once upgrade a database that one superuser owned, while that role still writes', async () => {
+test('several replicas in parallel upgrade a database that one superuser owned, while that role still writes', async () => {
   const adminUrl = await postgres.createEmptyDatabase('upgrade');
   const earlier = await openDatabase(adminUrl);
   await migrateTo(earlier, '049');
@@ -282,7 +282,7 @@ test('several replicas at once upgrade a database that one superuser owned, whil
   await Promise.all([earlier.close(), opened.close()]);
 });
 
-test('on a database that nobody prepared, or that lacks a migration, the API says what to run', async () => {
+test('on an unprepared database, or one that lacks a migration, the API names the command to run', async () => {
   const adminUrl = await postgres.createEmptyDatabase('unprepared');
   const expected = /the schema is older than this version.*MOORAGE_MIGRATOR_DATABASE_URL/;
   await read(adminUrl, 'revoke create on schema public from public');
@@ -294,7 +294,7 @@ test('on a database that nobody prepared, or that lacks a migration, the API say
   await assert.rejects(openLedgerDatabase(asRuntime(adminUrl)), expected);
 });
 
-test('without a superuser, both roles must exist and be fit for their parts', async () => {
+test('without a superuser, both roles must exist and have the rights for their parts', async () => {
   const adminUrl = await postgres.createEmptyDatabase('managed');
   const migratorUrl = asMigrator(adminUrl);
   await read(adminUrl, `alter database managed owner to ${migratorRole}`);
@@ -319,7 +319,7 @@ test('without a superuser, both roles must exist and be fit for their parts', as
   );
 });
 
-test('the program of the init container waits for the database, and ends with the reason where a right is missing', async () => {
+test("the init container's program waits for the database, and exits with the reason if a right is missing", async () => {
   const adminUrl = await plain.server.createEmptyDatabase('program');
   const addresses = { DATABASE_URL: asRuntime(adminUrl), MOORAGE_MIGRATOR_DATABASE_URL: asMigrator(adminUrl) };
   const run = (environment: Readonly<Record<string, string>>) =>
@@ -339,7 +339,7 @@ test('the program of the init container waits for the database, and ends with th
   assert.match(failed.all, /may not change the schema: use the role that owns it/);
 });
 
-test('one address for everything still works, and the API warns about it', async () => {
+test('a single address for everything still works, and the API warns about it', async () => {
   const warnings: string[] = [];
   const log = createLog('test');
   const warn = (_fields: unknown, message: string): void => void warnings.push(message);

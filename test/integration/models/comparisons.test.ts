@@ -150,7 +150,7 @@ const ways: readonly Way[] = [
   },
 ];
 
-test('a quota that is partly used and covers some of the models: every way is refused, and nothing is asked or reserved', async () => {
+test('a partly used quota that covers only some of the models: every protocol rejects, and nothing is called or reserved', async () => {
   const one = await scene('partly-used', { MOORAGE_FREE_QUOTA_USD: '0.013' });
   const [url] = one.apis.map((api) => api.url);
   const from = { 'x-forwarded-for': '203.0.113.5' };
@@ -183,7 +183,7 @@ for (const [covers, quota] of [
   ['one', '0.0155'],
   ['one and a half', '0.0226'],
 ] as const)
-  test(`two comparisons at the same time on two replicas, where the quota covers ${covers}: one is answered whole, the other is refused`, async () => {
+  test(`two parallel comparisons on two replicas with a quota for ${covers}: one succeeds completely, the other is rejected`, async () => {
     const two = await scene(
       `edge-${quota.slice(2)}`,
       { MOORAGE_FREE_QUOTA_USD: quota, MOORAGE_DAILY_CAP_USD: '100' },
@@ -214,7 +214,7 @@ for (const [covers, quota] of [
   });
 
 for (const stream of [false, true])
-  test(`more models than calls in flight are allowed, several callers at the same time: all are answered, within the limits (stream: ${String(stream)})`, async () => {
+  test(`more models than calls in flight are allowed, from several callers in parallel: all succeed, within the limits (stream: ${String(stream)})`, async () => {
     const one = await scene(
       `more-models-${String(stream)}`,
       {
@@ -246,7 +246,7 @@ for (const stream of [false, true])
     await one.end();
   });
 
-test('kill -9 in the middle of a comparison: what was not called yet is given back, what was called is looked up', async () => {
+test('kill -9 during a comparison: calls not made yet are released, and calls made are looked up', async () => {
   const one = await scene('killed', { MOORAGE_CALLS_PER_CALLER: '2', MOORAGE_FREE_QUOTA_USD: '0.1' });
   delayMs = 60_000;
   const [api] = one.apis;
@@ -276,7 +276,7 @@ test('kill -9 in the middle of a comparison: what was not called yet is given ba
   await one.database.close();
 });
 
-test('a caller who leaves: what was not called yet is given back immediately', async () => {
+test('a caller who disconnects: calls not made yet are released immediately', async () => {
   const one = await scene('left', { MOORAGE_CALLS_PER_CALLER: '2', MOORAGE_FREE_QUOTA_USD: '0.1' });
   delayMs = 60_000;
   const [api] = one.apis;
@@ -298,7 +298,7 @@ test('a caller who leaves: what was not called yet is given back immediately', a
   await one.end();
 });
 
-test('a comparison with an own key is neither limited by the free quota nor by calls in flight', async () => {
+test("neither the free quota nor the limit of calls in flight applies to a comparison with the caller's own key", async () => {
   const one = await scene('own-key', { MOORAGE_CALLS_PER_CALLER: '1', MOORAGE_FREE_QUOTA_USD: '0.000001' });
   delayMs = 500;
   const [api] = one.apis;

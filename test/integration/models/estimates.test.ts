@@ -92,7 +92,7 @@ const held = {
   row: z.object({ held: z.string().transform(parseMoney), budgets: z.int() }),
 };
 
-test(`${streams} aborted streams on a LiteLLM without a database: shown and booked at an estimate, never below the bill`, async () => {
+test(`${streams} aborted streams on a LiteLLM without a database: shown and recorded at an estimate, never below the bill`, async () => {
   const databaseUrl = await postgres.createDatabase('estimates');
   const api = await startApi({
     databaseUrl,
@@ -154,7 +154,7 @@ test(`${streams} aborted streams on a LiteLLM without a database: shown and book
   await database.close();
 });
 
-test('a LiteLLM without a database says that it keeps no records', async () => {
+test('a LiteLLM without a database reports that it keeps no records', async () => {
   const client = new RouterClient({ kind: 'litellm', url: router.url, key: router.key }, { callMs: 1_000 });
   assert.match((await client.missingRecords()) ?? '', /has no database/);
   assert.equal((await client.lookUp({ hold: 'moorage', reference: null })).outcome, 'never');

@@ -307,7 +307,7 @@ for (const { model, ends, says, closed } of [
   });
 }
 
-test('a stream over /v1 ends with the settled cost, not with what the router wrote', async () => {
+test("a stream over /v1 ends with the settled cost, not with the router's figure", async () => {
   const answer = await sample.request(
     '/v1/chat/completions',
     json({
@@ -324,7 +324,7 @@ test('a stream over /v1 ends with the settled cost, not with what the router wro
   assert.equal(frames[2], 'data: [DONE]');
 });
 
-test('a caller who leaves in the middle of a stream ends the call, and its cost is looked for', async () => {
+test('a caller who disconnects during a stream ends the call, and its cost is looked up', async () => {
   const answer = await sample.request('/api/ask', json({ prompt: 'Hello', model: 'stream-hangs', stream: true }));
   const reader = answer.body?.getReader() ?? assert.fail('no body');
   await reader.read();
@@ -373,7 +373,7 @@ test('one failing model does not fail a comparison [spec compare.error]', async 
   });
 });
 
-test('a cost that comes late is found in the router’s records and settled, and one that never comes is settled at an estimate', async () => {
+test('a late cost is found in the router’s records and settled, and one that never arrives is settled at an estimate', async () => {
   const answer = await sample.request('/api/ask', json({ prompt: 'Hello', model: 'late-cost' }));
   assert.equal(z.looseObject({ cost_source: z.string() }).parse(await answer.json()).cost_source, 'pending');
   const client = new RouterClient({ kind: 'openrouter', url: router.url, key: 'sk-platform-1234' }, { callMs: 1_000 });

@@ -44,7 +44,7 @@ afterAll(async () => {
 
 const answer = z.looseObject({ cost_usd: z.literal(0.000000000123), cost_source: z.literal('billed') });
 
-test('what was answered is settled by the next process, although the router has no record of it under our id', async () => {
+test('the next process settles an answered call, even if the router has no record of it under our id', async () => {
   const databaseUrl = await postgres.createDatabase('journal');
   const start = () =>
     startApi({

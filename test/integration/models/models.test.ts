@@ -77,7 +77,7 @@ function shown(text: string, field: string): Money[] {
   return [...text.matchAll(new RegExp(`"${field}":([^,}\\]]+)`, 'g'))].map(([, digits = '']) => parseMoney(digits));
 }
 
-test(`${mixedCalls} mixed calls: what was shown, what is booked and what the router billed are one sum, to the last digit [spec service.metered]`, async () => {
+test(`${mixedCalls} mixed calls: the amounts shown, recorded and billed by the router are equal to the last digit [spec service.metered]`, async () => {
   const databaseUrl = await postgres.createDatabase('mixed');
   const api = await startApi({
     databaseUrl,
@@ -175,7 +175,7 @@ for (const { name, quota, cap, addresses, replicas } of [
   { name: 'the daily cap of all callers', quota: '1', cap: roomForSeven, addresses: manyCallers, replicas: 1 },
   { name: 'one quota over two replicas', quota: roomForSeven, cap: '1', addresses: oneCaller, replicas: 2 },
 ]) {
-  test(`200 callers at once, with room for 7 in ${name}: exactly 7 are served`, async () => {
+  test(`200 parallel callers, with room for 7 in ${name}: exactly 7 are served`, async () => {
     const databaseUrl = await postgres.createDatabase(name.replaceAll(' ', '-'));
     const environment = {
       MOORAGE_FREE_QUOTA_USD: quota,
@@ -195,7 +195,7 @@ for (const { name, quota, cap, addresses, replicas } of [
   });
 }
 
-test('kill -9 in the middle of 7 calls, and a start after it: nobody overspends, and nothing stays reserved', async () => {
+test('kill -9 during 7 calls, and a restart: no caller overspends, and nothing stays reserved', async () => {
   const databaseUrl = await postgres.createDatabase('killed');
   const environment = {
     // One call before: until it has ended, the caller has no other one in flight.
@@ -241,7 +241,7 @@ test('kill -9 in the middle of 7 calls, and a start after it: nobody overspends,
   await expectSpent(databaseUrl, 8n);
 });
 
-test('the spend records are read exactly: digits, not floats', () => {
+test('reads the spend records as exact decimals, not floats', () => {
   assert.deepEqual(parseExact('[{"response_cost": 6.300000000000001e-06}]'), [
     { response_cost: '6.300000000000001e-06' },
   ]);

@@ -124,7 +124,7 @@ for (const [replicas, path] of [
   [1, '/api/ask'],
   [2, '/v1/chat/completions'],
 ] as const)
-  test(`60 calls at the same time at ${path} on ${replicas} replicas, of which each is billed $0.20: one is made, its caller and its model are stopped, and it is reported`, async () => {
+  test(`60 parallel calls at ${path} on ${replicas} replicas, each billed $0.20: one is made, its caller and its model are stopped, and it is reported`, async () => {
     const one = await scene(`attacked-${replicas}`, replicas);
     const tally = await attack(one, { path });
     // What the one call cost is over the quota of its caller too, so either may be the reason.
@@ -178,7 +178,7 @@ for (const [replicas, path] of [
     await ended(one);
   });
 
-test('12 comparisons at the same time of which each call is billed $0.20: those of one comparison are made, and nothing stays reserved', async () => {
+test('12 parallel comparisons with each call billed $0.20: the calls of one comparison are made, and nothing stays reserved', async () => {
   const one = await scene('compared', 2, { MOORAGE_FREE_QUOTA_USD: '1' });
   const models = ['alpha-v4-flash', 'beta-K3', 'gamma5.2', 'delta-5.6-luna', 'epsilon-3.5-flash'];
   await Promise.all(
@@ -203,7 +203,7 @@ test('12 comparisons at the same time of which each call is billed $0.20: those 
   await ended(one);
 });
 
-test('a caller who has called before has no more calls in flight than the limit, and others no more than that of all', async () => {
+test('a known caller has no more calls in flight than the limit, and unknown ones no more than the total limit', async () => {
   price = '0.000001';
   const one = await scene('limited', 2, {
     MOORAGE_CALLS_PER_CALLER: '3',
@@ -222,7 +222,7 @@ test('a caller who has called before has no more calls in flight than the limit,
   await ended(one);
 });
 
-test('a call that is stopped may go on once the operator has lifted the stop', async () => {
+test('a stopped call may continue once the operator has lifted the stop', async () => {
   const one = await scene('lifted', 1);
   assert.deepEqual(await attack(one, { count: 1 }), { answered: 1 });
   assert.deepEqual(await attack(one, { count: 1 }), { 'calls-stopped': 1 });

@@ -55,7 +55,7 @@ function chunksOf(text: string): z.output<typeof chunk>[] {
     .map((frame) => chunk.parse(JSON.parse(frame.slice('data: '.length))));
 }
 
-test('completions, streams and embeddings are answered under our names, and booked to the app as LiteLLM has recorded them', async () => {
+test('returns completions, streams and embeddings under our names, and charges the app what LiteLLM recorded', async () => {
   const before = (await router.spent(0)).size;
   const ask = async (path: string, body: object): Promise<string> => {
     const answer = await sample.requestOfApps(path, json(body, token));
@@ -100,7 +100,7 @@ test('completions, streams and embeddings are answered under our names, and book
   );
 });
 
-test('the models are those of models.yaml', async () => {
+test('lists the models of models.yaml', async () => {
   const { data } = z
     .looseObject({ data: z.array(z.looseObject({ id: z.string() })) })
     .parse(await (await sample.requestOfApps('/v1/models', { headers: token })).json());
@@ -110,7 +110,7 @@ test('the models are those of models.yaml', async () => {
   );
 });
 
-test('a conversation with an image, options and a schema is answered by ask, and by /v1 without a key', async () => {
+test('ask, and /v1 without a key, answer a conversation with an image, options and a schema', async () => {
   const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=', detail: 'low' } };
   const body = {
     messages: [
@@ -133,7 +133,7 @@ test('a conversation with an image, options and a schema is answered by ask, and
   }
 });
 
-test('without a database LiteLLM issues no keys: a call with one says so, and nothing is charged', async () => {
+test('without a database LiteLLM issues no keys: a call with one reports it, and nothing is charged', async () => {
   const answer = await sample.request(
     '/api/ask',
     json({ prompt: 'Hello' }, { authorization: 'Bearer sk-invented-12345678' }),
@@ -147,7 +147,7 @@ test('without a database LiteLLM issues no keys: a call with one says so, and no
   assert.deepEqual(await sample.ledger.counts(), { open: 0, pending: 0, abandoned: 0 });
 });
 
-test('every model of models.yaml is one that this router offers', async () => {
+test('the router offers every model of models.yaml', async () => {
   const client = new RouterClient({ kind: 'litellm', url: router.url, key: router.key }, { callMs: 10_000 });
   assert.deepEqual(await findUnknownUpstreams(sample.catalog, client), []);
   const models = sample.catalog.models.map((model) =>

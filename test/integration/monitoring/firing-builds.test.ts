@@ -44,7 +44,7 @@ async function fillDisk(): Promise<void> {
   await until('the shortage', async () => (await watching.prometheus.query('moorage_disk_short == 1')).length > 0);
 }
 
-test('a disk with too little space for builds', async () => {
+test('fires for a disk with too little space for builds', async () => {
   await fillDisk();
   await lab.world.submit('waits');
   await queuedJob('waits');
@@ -54,7 +54,7 @@ test('a disk with too little space for builds', async () => {
   await ended('MoorageBuildsWithoutSpace');
 });
 
-test('an operator that lost the right to start builds', async () => {
+test('fires for an operator that lost the right to start builds', async () => {
   await fillDisk();
   await lab.world.submit('stuck');
   await queuedJob('stuck');
@@ -75,7 +75,7 @@ test('an operator that lost the right to start builds', async () => {
   }
 });
 
-test('one who submits more than can be built', async () => {
+test('fires for a submitter with more builds than can run', async () => {
   const submitter = { [labels.network]: 'one' };
   await lab.world.submit('first', {}, submitter);
   await startedJob(lab.world, 'first');
@@ -91,7 +91,7 @@ test('one who submits more than can be built', async () => {
   await ended('MoorageBuildQueueLong');
 });
 
-test('a build for which no node has room', async () => {
+test('fires for a build for which no node has space', async () => {
   await lab.world.submit('roomless');
   const job = await startedJob(lab.world, 'roomless');
   await startJob(lab.world.client, job);
@@ -103,7 +103,7 @@ test('a build for which no node has room', async () => {
   await ended('MoorageBuildsWithoutRoom');
 });
 
-test('builds that fail by faults of the platform', async () => {
+test('fires for builds that fail because of platform faults', async () => {
   // More of them than a third of all that ended.
   for (let count = 1; count < 20 && !(await watching.firing()).includes('MoorageBuildsFailing'); count += 1)
     await faultBuild(lab, `fault-${count}`);

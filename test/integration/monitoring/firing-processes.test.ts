@@ -29,7 +29,7 @@ async function valueOf(expr: string): Promise<number | undefined> {
   return (await watching.prometheus.query(expr))[0]?.value;
 }
 
-test('a gateway that is away', async () => {
+test('fires for a missing gateway', async () => {
   await lab.gateway.stop();
   // It looks when it begins to lead, and every five minutes.
   await lab.restartOperator();
@@ -59,14 +59,14 @@ async function runForever(address: string): Promise<boolean> {
   return z.looseObject({ result: z.looseObject({ ok: z.boolean() }) }).parse(await answer.json()).result.ok;
 }
 
-test('more work than the workers can do', async () => {
+test('fires for more work than the workers can do', async () => {
   const calls = Array.from({ length: 6 }, (_none, number) => runForever(`203.0.113.${number + 1}`));
   assert.match(await summaryOf('MoorageWorkersBusy'), /^[1-6] tasks of tools wait for a worker$/);
   assert.deepEqual(await Promise.all(calls), [false, false, false, false, false, false]);
   await ended('MoorageWorkersBusy');
 });
 
-test('a process that ends again and again', async () => {
+test('fires for a process that exits repeatedly', async () => {
   const startedAt = 'process_start_time_seconds{job="moorage-workers"}';
   for (let times = 1; times <= 4; times += 1) {
     assert.ok(!(await watching.firing()).includes('MoorageProcessRestarting'), `fires after ${times - 1}`);
@@ -100,7 +100,7 @@ async function nameAudit(from: string, to: string): Promise<void> {
 const audited = 'time() - moorage_ledger_audit_timestamp_seconds';
 const auditsOfLastSeconds = 'changes(moorage_ledger_audit_timestamp_seconds[5s])';
 
-test('an audit of the ledger that has failed for three hours', async () => {
+test('fires for a ledger audit that has failed for three hours', async () => {
   await lab.api.stop();
   await lab.api.start({ behindMs: overdueMs });
   // Three hours ago all was well.
@@ -118,7 +118,7 @@ test('an audit of the ledger that has failed for three hours', async () => {
   assert.ok(((await valueOf(audited)) ?? Infinity) < 60);
 });
 
-test('a replica that was started three hours ago, and has never audited the ledger', async () => {
+test('fires for a replica that started three hours ago and has never audited the ledger', async () => {
   await nameAudit('audit', 'no_audit');
   await lab.api.stop();
   await lab.api.start({ behindMs: overdueMs });

@@ -43,7 +43,7 @@ async function asAdministrator<T>(work: (client: Client) => Promise<T>): Promise
   return done;
 }
 
-test('while all is well, nothing fires but the certificate that ends tomorrow', async () => {
+test('fires nothing while everything works, except for a certificate that expires tomorrow', async () => {
   for (let asked = 0; asked < 5; asked += 1) assert.equal(await ask(lab, 'Hello'), 200);
   await buildApps(lab);
   assert.match(
@@ -56,7 +56,7 @@ test('while all is well, nothing fires but the certificate that ends tomorrow', 
   assert.deepEqual(await watching.firing(), ['MoorageCertificateEnding', 'MoorageCertificateExpiring']);
 });
 
-test('a disk that fills', async () => {
+test('fires for a disk that fills up', async () => {
   lab.faults.freeDisk = 0.05;
   assert.match(await summaryOf('MoorageNodeDiskFilling'), /^5% of the disk \((node|images)\) of node node-a are free$/);
   assert.equal(await summaryOf('MoorageVolumeFilling'), '5% of the volume data-moorage-postgres-0 are free');
@@ -65,7 +65,7 @@ test('a disk that fills', async () => {
   await ended('MoorageVolumeFilling');
 });
 
-test('a model router that is broken', async () => {
+test('fires for a broken model router', async () => {
   lab.faults.isRouterBroken = true;
   await until('failures enough', async () => {
     assert.equal(await ask(lab, 'Hello'), 502);
@@ -77,13 +77,13 @@ test('a model router that is broken', async () => {
   lab.faults.isRouterBroken = false;
 });
 
-test('a cost that the router does not report, for half an hour', async () => {
+test('fires for a cost that the router has not reported for half an hour', async () => {
   assert.equal(await ask(lab, unbilled, '203.0.113.99'), 200);
   await asAdministrator((client) => client.query("update ledger.pending set since = since - interval '31 minutes'"));
   assert.match(await summaryOf('MoorageCostsPending'), /^The cost of a model call has been looked up for 31m /);
 });
 
-test('a call that cost more than was reserved for it, until the operator lifts its stop', async () => {
+test('fires for a call that cost more than its reservation, until the operator lifts its stop', async () => {
   // This test must run while the daily limit has room: afterwards, calls are refused for that reason.
   lab.faults.isRouterDear = true;
   assert.equal(await ask(lab, 'Hello', '203.0.114.1'), 200);
@@ -96,7 +96,7 @@ test('a call that cost more than was reserved for it, until the operator lifts i
   await ended('MoorageCallAboveHold');
 });
 
-test('a daily limit that is almost used up', async () => {
+test('fires for a daily limit that is almost used up', async () => {
   await useUpQuota(lab);
   assert.match(
     await summaryOf('MoorageDailyLimitNear'),
@@ -104,7 +104,7 @@ test('a daily limit that is almost used up', async () => {
   );
 });
 
-test('a use that is gone of a day that was reconciled, and a day that was not', async () => {
+test('fires for a missing use of a reconciled day, and for a day that was not reconciled', async () => {
   // A call of today, as if it had been yesterday, whose use somebody removed.
   await asAdministrator((client) =>
     client.query(`with gone as (delete from ledger.usage where id = (select id::text from ledger.hold where state = 'settled' limit 1) returning id)
@@ -124,7 +124,7 @@ test('a use that is gone of a day that was reconciled, and a day that was not', 
   assert.match(await summaryOf('MoorageReconciliationOverdue'), /^The last day that was reconciled ended 2d /);
 });
 
-test('requests that a gateway counted and did not send, and uses of it that somebody changed', async () => {
+test('fires for requests that a gateway counted and did not send, and for changed uses', async () => {
   await lab.sendAccessLog([1, 2, 3, 7]);
   assert.match(
     await summaryOf('MoorageMeterGap'),
@@ -137,7 +137,7 @@ test('requests that a gateway counted and did not send, and uses of it that some
   );
 });
 
-test('a row of the ledger that somebody changed', async () => {
+test('fires for a changed row of the ledger', async () => {
   const { rowCount } = await asAdministrator((client) =>
     client.query(
       'update ledger.entry set amount = amount + 1 where (transaction_id, line) = (select transaction_id, line from ledger.entry limit 1)',
@@ -151,7 +151,7 @@ test('a row of the ledger that somebody changed', async () => {
   );
 });
 
-test('a signed record that somebody changed', async () => {
+test('fires for a changed signed record', async () => {
   const client = new Client({ connectionString: asSuperuser(lab.databaseUrl) });
   await client.connect();
   try {
@@ -170,7 +170,7 @@ test('a signed record that somebody changed', async () => {
   }
 });
 
-test('a database that is away, an operator that is gone, an API that is gone', async () => {
+test('fires for a missing database, operator or API', async () => {
   await lab.postgres.stop();
   assert.equal(await summaryOf('MoorageDatabaseUnreachable'), 'A replica of the API does not reach the database');
   await lab.operator.kill();

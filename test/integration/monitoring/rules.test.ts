@@ -20,11 +20,11 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test('promtool finds nothing wrong with the rules', async () => {
+test('promtool reports no problems in the rules', async () => {
   assert.match(await promtool('check', 'rules', join(folder, 'alerts.yaml')), /SUCCESS: \d+ rules found/);
 });
 
-test('every alert has a case', () => {
+test('every alert has a test case', () => {
   assert.deepEqual(alertCases.map(({ alert }) => alert).toSorted(), alerts.map(({ name }) => name).toSorted());
 });
 
@@ -54,7 +54,7 @@ function unitTests({ severity, meaning, runbook }: Alert, { alert, fires, ended,
 }
 
 for (const one of alertCases) {
-  test(`${one.alert} fires, and does not`, async () => {
+  test(`${one.alert} fires when it should, and only then`, async () => {
     const alert = alerts.find(({ name }) => name === one.alert) ?? assert.fail('there is no such alert');
     const file = join(folder, `${one.alert}.test.yaml`);
     const tests = unitTests(alert, one);
@@ -63,7 +63,7 @@ for (const one of alertCases) {
   });
 }
 
-test('errors that come of an outage with an alert fire no second one', async () => {
+test('errors caused by an outage with an alert fire no second one', async () => {
   const up = (component: string): Record<string, string> => ({
     [`process_start_time_seconds{job="moorage-${component}"}`]: '1x90',
   });

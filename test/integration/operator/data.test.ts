@@ -144,7 +144,7 @@ async function remove(app: string): Promise<void> {
 const isMarked = ({ metadata }: PersistentVolumeClaim): boolean =>
   metadata.annotations?.[annotations.deleteAfter] !== undefined;
 
-test('an app that is deleted and applied again finds its volumes and its passwords', async () => {
+test('an app that is deleted and applied again keeps its volumes and its passwords', async () => {
   await deploy('shop');
   const before = await dataOf('shop');
   assert.equal(Object.keys(before.claims).length, 2);
@@ -163,7 +163,7 @@ test('an app that is deleted and applied again finds its volumes and its passwor
   await until('the claims to be in use again', async () => !(await objectsOf(claims, 'shop')).some(isMarked));
 });
 
-test('an app of the same name with another repository gets none of it', async () => {
+test('an app with the same name and another repository gets none of them', async () => {
   await deploy('wiki');
   const before = await dataOf('wiki');
   await remove('wiki');
@@ -182,7 +182,7 @@ test('an app of the same name with another repository gets none of it', async ()
   assert.deepEqual([...(await namesUsed('wiki')).claims].sort(), Object.keys(before.claims).sort());
 });
 
-test('an app that was removed by its dependents being orphaned finds them too', async () => {
+test('an app deleted with orphaned dependents keeps them too', async () => {
   await deploy('notes');
   const before = await dataOf('notes');
   const object = await world.app('notes');
@@ -250,7 +250,7 @@ test('an app of an earlier version keeps its data on upgrade, and when it is app
   assert.deepEqual((await dataOf('old')).secrets, passwords);
 });
 
-test('after the grace period the data is deleted, but with the policy Retain', async () => {
+test('the data is deleted after the grace period, unless the policy is Retain', async () => {
   await deploy('brief');
   await deploy('lasting', { ...spec, deletionPolicy: 'Retain' });
   await deploy('other');

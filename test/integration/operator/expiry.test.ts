@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-test('a platform that is filled with apps that never go live is empty again after a while', async () => {
+test('a platform full of apps that never go live is empty again after a while', async () => {
   const operator = world.startOperator({ MOORAGE_APPS_EXPIRE_AFTER: '8s' });
   const flood = Array.from({ length: 5 }, (_, index) => `flood-${index}`);
   for (const [index, name] of flood.entries()) await world.submit(name, {}, { [labels.caller]: `network-${index}` });

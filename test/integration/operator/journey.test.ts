@@ -130,7 +130,7 @@ test('a submitted repository goes through every stage and ends live', async () =
     assert.ok(events.includes(reason), `no event ${reason}`);
 });
 
-test('nothing is written once nothing changes', async () => {
+test('writes nothing once nothing changes', async () => {
   const before = await world.app('journey');
   await world.client.patch(
     hostedApps,
@@ -147,7 +147,7 @@ test('nothing is written once nothing changes', async () => {
   assert.deepEqual({ ...after.status, source: undefined }, { ...before?.status, source: undefined });
 });
 
-test('a newer commit takes the place of one that is being built, and the old one serves meanwhile', async () => {
+test('a newer commit replaces one that is being built, while the old one keeps serving', async () => {
   const second = await world.git.commit('second');
   await poll('journey');
   const overtaken = await startedJob(world, 'journey');
@@ -168,7 +168,7 @@ test('a newer commit takes the place of one that is being built, and the old one
   await phase('journey', 'Live');
 });
 
-test('a rollout that never listens leaves the old commit serving and says so', async () => {
+test('a rollout that never listens leaves the old commit serving, and is reported', async () => {
   const good = (await world.app('journey'))?.status?.served?.commit;
   const bad = await world.git.commit('bad');
   await poll('journey');
@@ -182,7 +182,7 @@ test('a rollout that never listens leaves the old commit serving and says so', a
   assert.equal(toPublicStatus(app).status, 'live');
 });
 
-test('a refused repository says rule, file, line and fix', async () => {
+test('reports rule, file, line and fix of a rejected repository', async () => {
   await world.submit('refused');
   const job = await startedJob(world, 'refused');
   const finding = {
@@ -208,7 +208,7 @@ test('a refused repository says rule, file, line and fix', async () => {
   assert.deepEqual({ ...(await world.app('refused'))?.status?.rejection, severity: 'error' }, finding);
 });
 
-test('an image outside the name that was asked for is never deployed', async () => {
+test('never deploys an image outside the requested name', async () => {
   await world.submit('hostile');
   const job = await startedJob(world, 'hostile');
   const [foreign = assert.fail()] = await world.jobs('journey');
@@ -221,7 +221,7 @@ test('an image outside the name that was asked for is never deployed', async () 
   assert.match(status.history?.[0]?.message ?? '', /outside registry\.test\/apps\/hostile/);
 });
 
-test('a fault of the platform is tried again by a new run of the same Job', async () => {
+test('retries a platform fault with a new run of the same Job', async () => {
   await world.submit('faulty');
   const first = await startedJob(world, 'faulty');
   const longAgo = `${new Date(Date.now() - 3_600_000).toISOString().slice(0, 19)}Z`;
@@ -238,7 +238,7 @@ test('a fault of the platform is tried again by a new run of the same Job', asyn
   );
 });
 
-test('deletion takes the Jobs along, and the app goes only when they have gone', async () => {
+test('deletes the Jobs with the app, which is removed only after them', async () => {
   await world.submit('goner');
   await goLive('goner', 'f');
   assert.ok((await world.app('goner'))?.metadata.finalizers?.includes(finalizer));

@@ -37,7 +37,7 @@ async function pipelines(): Promise<(string | undefined)[]> {
   );
 }
 
-test('letting the old app go does not delete the pipeline of the new one', async () => {
+test("releasing the old app does not delete the new one's pipeline", async () => {
   const leaving = { ...old, metadata: { ...old.metadata, deletionTimestamp: new Date().toISOString() } };
   // Taking the finalizer off is refused, since the app of this name is another one.
   await assert.rejects(releaseApp(world.client, leaving, 'moorage-builds', AbortSignal.timeout(10_000)), {
@@ -46,7 +46,7 @@ test('letting the old app go does not delete the pipeline of the new one', async
   assert.deepEqual(await pipelines(), [job.metadata.uid]);
 });
 
-test('a reconcile of the old app neither deletes the pipeline of the new one nor writes its status', async () => {
+test("a reconcile of the old app neither deletes the new one's pipeline nor writes its status", async () => {
   const { installation: config } = readOperatorConfig(environmentOf(await render(required), 'operator'));
   const none = { get: () => undefined, listByIndex: () => [], list: () => [] };
   // What the old leader's caches hold: the old app, and of the new one only the Job.

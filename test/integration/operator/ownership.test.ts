@@ -54,7 +54,7 @@ async function contact(): Promise<string> {
   return found === undefined ? 'none' : `${found.contact} ${found.from} ${found.verified}`;
 }
 
-test('attack: a stranger claims the contact of a repository, and its author takes it over by a commit', async () => {
+test('attack: a stranger claims the contact of a repository, and its author takes it over with a commit', async () => {
   await world.submit(name, { submission: { contact: 'mallory@example.org' } });
   const forged = sealContact('mallory@example.org', world.git.url, 'x'.repeat(32));
   const copied = sealContact('mallory@example.org', 'https://git.test/mallory/fork', secret);

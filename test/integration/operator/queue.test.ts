@@ -25,7 +25,7 @@ async function positionOf(name: string): Promise<number | undefined> {
   return (await world.app(name))?.status?.pipeline?.position;
 }
 
-test('one build at a time: the others wait in the order in which they came, and move up', async () => {
+test('one build at a time: the others wait in the order of arrival, and move up', async () => {
   const operator = world.startOperator({ MOORAGE_BUILDS_CONCURRENCY: '1' });
   for (const name of ['one', 'two', 'three']) {
     await world.submit(name);
@@ -54,7 +54,7 @@ async function suspended(...names: string[]): Promise<(boolean | undefined)[]> {
   return (await Promise.all(names.map((name) => world.jobs(name)))).flat().map(({ spec }) => spec?.suspend);
 }
 
-test('one network that submits many apps has one build at a time: the next slot is for another', async () => {
+test('a network that submits many apps has one build at a time: the next slot goes to another', async () => {
   const operator = world.startOperator({ MOORAGE_BUILDS_CONCURRENCY: '2' });
   const attacker = { [labels.network]: 'attacker', [labels.caller]: 'attacker' };
   const flood = ['flood-a', 'flood-b', 'flood-c'];
@@ -74,7 +74,7 @@ test('one network that submits many apps has one build at a time: the next slot 
   await clear(operator);
 });
 
-test('a build whose pod no node takes gives its slot back, and says why', async () => {
+test('a build whose pod no node accepts releases its slot, and reports why', async () => {
   const operator = world.startOperator({ MOORAGE_BUILDS_CONCURRENCY: '1', MOORAGE_BUILDS_SCHEDULING_TIME: '2s' });
   await world.submit('huge');
   const huge = await startedJob(world, 'huge');
@@ -112,7 +112,7 @@ async function startProxy(): Promise<{ host: string; asked: string[]; state: { i
   return { host: `127.0.0.1:${port}`, asked, state, server };
 }
 
-test('without space in the registry builds wait and say so; a deleted app takes its images with it', async () => {
+test("without space in the registry builds wait and report it; a deleted app's images are removed with it", async () => {
   const proxy = await startProxy();
   proxy.state.isFull = true;
   const operator = world.startOperator({

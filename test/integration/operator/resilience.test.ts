@@ -57,7 +57,7 @@ function stagesOf(job: () => Job, commit: () => string): readonly (readonly [str
   ];
 }
 
-test('killed at each stage, the operator goes on where it was: the same Job, no second one', async () => {
+test('an operator killed at each stage continues with the same Job, without a second one', async () => {
   let operator = world.startOperator();
   await world.submit('survivor');
   let job = await until('the Job', async () => (await world.jobs('survivor'))[0]);
@@ -97,7 +97,7 @@ test('killed at each stage, the operator goes on where it was: the same Job, no 
   assert.equal(await operator.end(), 0);
 });
 
-test('the API server is killed and comes back: the operator goes on', async () => {
+test('the operator continues after the API server is killed and restarted', async () => {
   const operator = world.startOperator();
   await world.submit('patient');
   await startedJob(world, 'patient');
@@ -120,7 +120,7 @@ async function leader(): Promise<string> {
   );
 }
 
-test('of two replicas one leads, and the other takes over from one that died', async (t) => {
+test('one of two replicas leads, and the other takes over when it dies', async (t) => {
   const replicas: Record<string, Operator> = {
     one: world.startOperator({ POD_NAME: 'one' }),
     two: world.startOperator({ POD_NAME: 'two' }),

@@ -26,7 +26,7 @@ const template = z.looseObject({
   }),
 });
 
-test('an app with a database waits for it, then runs and finds it; the password never changes', async () => {
+test('an app with a database waits for it, then connects to it; the password never changes', async () => {
   await world.submit('shop', {
     services: [{ name: 'db', type: 'postgres' }],
     run: { env: [{ name: 'DSN', value: '${{services.db.url}}?sslmode=disable' }] },
@@ -70,7 +70,7 @@ test('an app with a database waits for it, then runs and finds it; the password 
   );
 });
 
-test('a service of a type that there is no image of is refused by name', async () => {
+test('rejects a service type without an image by name', async () => {
   await world.submit('search', { services: [{ name: 'index', type: 'meilisearch' }] });
   const job = await startedJob(world, 'search');
   await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', imageOf(job, 'b'));

@@ -58,7 +58,7 @@ async function readResolved(name: string): Promise<HostedAppSpec> {
   return resolveSpec(app, readSettings(app.status?.built?.settings));
 }
 
-test("an app of an earlier version's CRD keeps what was applied and loses what the API server filled in", async () => {
+test("an app of an earlier version's CRD keeps applied fields and loses those that the API server filled in", async () => {
   const former = buildDefinition() as { spec: { versions: { schema: { openAPIV3Schema: { properties: object } } }[] } };
   Object.assign(former.spec.versions[0]?.schema.openAPIV3Schema.properties ?? {}, { spec: describeSpec() });
   const file = `${world.api.kubeconfig}.crd.yaml`;

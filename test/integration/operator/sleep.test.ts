@@ -111,7 +111,7 @@ async function goLive(name: string, spec: object): Promise<string> {
   return image;
 }
 
-test('an app sleeps once the activator agrees, stays live, and is woken by the word', async () => {
+test('an app sleeps once the activator agrees, stays live, and wakes by annotation', async () => {
   const image = await goLive('sleeper', { run: { idleAfter: '10s' } });
   await until('the way through the activator', async () => (await backendOf('sleeper')) === activator.name);
   await acceptRoute(world, 'sleeper');
@@ -145,7 +145,7 @@ test('an app with a request in progress does not sleep, however long it takes', 
   await inState('busy', 'Asleep');
 });
 
-test('settings that start its pods anew wake an app, to be seen to work before it sleeps again', async () => {
+test('settings that restart its pods wake an app, to check that it works before it sleeps again', async () => {
   const image = await goLive('changed', { run: { idleAfter: '10s' } });
   await acceptRoute(world, 'changed');
   await inState('changed', 'Asleep');
@@ -161,7 +161,7 @@ test('settings that start its pods anew wake an app, to be seen to work before i
   await inState('changed', 'Asleep');
 });
 
-test('an app that does not ask for it is reached directly; so is one whose wish is withdrawn', async () => {
+test('an app without the setting is reached directly, and so is one whose setting is removed', async () => {
   await goLive('awake', {});
   assert.equal(await backendOf('awake'), 'awake');
   assert.equal(await stateOf('awake'), undefined);

@@ -39,7 +39,7 @@ async function withServer(listener: RequestListener, body: (host: string) => Pro
   }
 }
 
-test('the default branch, a branch, a tag and a commit id', async () => {
+test('resolves the default branch, a branch, a tag and a commit id', async () => {
   assert.equal(reason(await ask()), main);
   assert.equal(reason(await ask('main')), main);
   assert.equal(reason(await ask('feature/one')), feature);
@@ -48,7 +48,7 @@ test('the default branch, a branch, a tag and a commit id', async () => {
   assert.equal(reason(await ask('f'.repeat(40))), 'f'.repeat(40));
 });
 
-test('attack: the commit of a pull request is not resolved, whoever set the revision', async () => {
+test('attack: does not resolve the commit of a pull request, even if set as the revision', async () => {
   for (const revision of ['refs/pull/5/head', 'refs/merge-requests/5/head', 'refs/changes/01/1/1', 'refs/heads']) {
     const answer = await ask(revision);
     assert.equal(reason(answer), 'final RevisionNotFound');
@@ -56,21 +56,21 @@ test('attack: the commit of a pull request is not resolved, whoever set the revi
   }
 });
 
-test('a revision that is not there', async () => {
+test('reports a missing revision', async () => {
   const answer = await ask('nowhere');
   assert.equal(reason(answer), 'final RevisionNotFound');
   assert.ok(!answer.ok && answer.message.includes('nowhere') && answer.fix !== '');
 });
 
-test('a branch whose name only ends like the one asked for is not taken for it', async () => {
+test('does not mistake a branch for one with the same ending', async () => {
   assert.equal(reason(await ask('one')), 'final RevisionNotFound');
 });
 
-test('a repository that is not there', async () => {
+test('reports a missing repository', async () => {
   assert.equal(reason(await ask(undefined, git.url.replace('hello', 'nothing'))), 'final RepositoryNotFound');
 });
 
-test('a repository that wants a password is as good as none, and nobody is asked for one', async () => {
+test('treats a repository that requires a password as missing, and never prompts for one', async () => {
   await withServer(
     (_request, response) => {
       response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
@@ -81,7 +81,7 @@ test('a repository that wants a password is as good as none, and nobody is asked
   );
 });
 
-test('a server that sends us to another host is not followed', async () => {
+test('does not follow a redirect to another host', async () => {
   const before = git.requests();
   await withServer(
     (request, response) => {
@@ -94,7 +94,7 @@ test('a server that sends us to another host is not followed', async () => {
   assert.equal(git.requests(), before);
 });
 
-test('a server that is down or broken is asked again', async () => {
+test('retries a server that is down or broken', async () => {
   assert.equal(
     reason(await ask(undefined, 'http://localhost:9/owner/hello', 'localhost:9')),
     'again RepositoryUnreachable',
@@ -109,7 +109,7 @@ test('a server that is down or broken is asked again', async () => {
   );
 });
 
-test('a host that is not allowed is not asked at all', async () => {
+test('sends no request to a host that is not allowed', async () => {
   const before = git.requests();
   assert.equal(reason(await ask(undefined, git.url, 'elsewhere.test')), 'final RepositoryRefused');
   assert.equal(git.requests(), before);

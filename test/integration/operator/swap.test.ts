@@ -68,7 +68,7 @@ test('an app with a volume goes live, reached through the activator', async () =
   assert.deepEqual(await trials(), []);
 });
 
-test('a commit that does not start is rejected by its trial; the pod that serves is never touched', async () => {
+test('a commit that does not start is rejected by its trial, without touching the serving pod', async () => {
   const before = await main();
   const [serving] = await all(world.client, pods, apps, `${labels.app}=${name}`);
   const { trial } = await tryCommit('bad', 'b');
@@ -93,7 +93,7 @@ test('a commit that does not start is rejected by its trial; the pod that serves
     await world.client.delete(pods, pod.metadata, { gracePeriodSeconds: 0 });
 });
 
-test('a commit that starts replaces the old one, which is reported as serving all the time', async () => {
+test('a commit that starts replaces the old one, which is reported as serving throughout', async () => {
   const { image, trial } = await tryCommit('good', 'c');
   await until('the trial in the status', async () =>
     (await world.app(name))?.status?.conditions?.some(({ type, reason }) => type === 'Deployed' && reason === 'Trying'),

@@ -26,7 +26,7 @@ const looks = views.filter(
   ({ language, scheme, width }) => (language === 'en') === (scheme === 'light') && (scheme === 'light') === width < 600,
 );
 
-test('axe sees what is wrong: a picture without words, a field without a label', async () => {
+test('axe detects violations: a picture without text, a field without a label', async () => {
   const [look] = views;
   assert.ok(look);
   await openView(tab, `http://127.0.0.1:${server.port}`, '/', look);
@@ -39,7 +39,7 @@ test('axe sees what is wrong: a picture without words, a field without a label',
 
 for (const path of pagePaths)
   for (const look of looks)
-    test(`axe finds nothing on ${path} in ${look.language}, ${look.scheme}`, async () => {
+    test(`axe reports no violations on ${path} in ${look.language}, ${look.scheme}`, async () => {
       await openView(tab, `http://127.0.0.1:${server.port}`, path, look);
       assert.deepEqual(await accessibilityFaults(tab), []);
     });

@@ -88,7 +88,7 @@ async function* nothing(): AsyncGenerator<Uint8Array> {
   yield* [];
 }
 
-test('a repository is submitted by the form, and its build is followed until it is live', async () => {
+test('submits a repository with the form, and follows its build until it is live', async () => {
   logged = Promise.withResolvers<undefined>();
   await open('/submit?lang=zh');
   await evaluate(`document.getElementById('repo').value = 'octo/chat'; true`, z.boolean());
@@ -108,7 +108,7 @@ test('a repository is submitted by the form, and its build is followed until it 
   assert.deepEqual(complaints, []);
 });
 
-test('answers come in side by side, each with its cost and latency, and one that fails does not stop the others', async () => {
+test('shows answers next to each other with cost and latency; a failing one does not stop the others', async () => {
   logged = Promise.withResolvers<undefined>();
   await open('/compare');
   const fill = `document.getElementById('prompt').value = 'Hello';
@@ -128,7 +128,7 @@ test('answers come in side by side, each with its cost and latency, and one that
   assert.deepEqual(complaints, []);
 });
 
-test('no page is wider than a telephone, nor breaks its own policy', async () => {
+test('no page is wider than a phone, or violates its own policy', async () => {
   await tab.send('Emulation.setDeviceMetricsOverride', { width: 360, height: 800, deviceScaleFactor: 1, mobile: true });
   for (const path of [
     '/',

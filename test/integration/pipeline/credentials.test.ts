@@ -72,7 +72,7 @@ test('a registry that redirects to ours gets no image of another app, whatever d
   }
 });
 
-test('a registry that asks for a password is shown none', async () => {
+test('sends no credentials to a registry that asks for a password', async () => {
   const hostile = await hostileRegistry(() => ({ status: 401, headers: { 'www-authenticate': 'Basic realm="x"' } }));
   try {
     const ended = await lab.through(
@@ -89,7 +89,7 @@ test('a registry that asks for a password is shown none', async () => {
   }
 });
 
-test('git is not run beside the builder, and that is reported to the author', async () => {
+test('does not run git next to the builder, and reports it to the author', async () => {
   for (const [index, source] of [
     'https://github.com/octo/chat.git',
     'git@github.com:octo/chat.git',

@@ -254,7 +254,7 @@ const apps: readonly App[] = [
 const onlyWhenBuilt: ReadonlySet<string> = new Set(['java', 'rust', 'php', 'pipenv', 'dotnet', 'elixir']);
 
 for (const { name, images, files, port, answer } of apps) {
-  test(`a ${name} app becomes an image that answers as an unprivileged user`, async ({ skip }) => {
+  test(`a ${name} app becomes an image that responds as an unprivileged user`, async ({ skip }) => {
     const missing = onlyWhenBuilt.has(name) ? await missingOf(images) : [];
     skip(missing.length > 0, `not built on this machine: ${missing.join(', ')} (npm run up -- --base-images planned)`);
     for (const image of images) await lab.addImage(image);
@@ -277,7 +277,7 @@ async function missingOf(images: readonly string[]): Promise<string[]> {
   return images.filter((_, index) => built[index] !== true);
 }
 
-test('a list that cannot be installed is tried again with the packages of the day of the commit', async () => {
+test("retries a list that cannot be installed with the packages from the commit's day", async () => {
   const ended = await lab.through('of-the-day', {
     files: {
       LICENSE: mit,

@@ -7,7 +7,7 @@ import { judgeText } from '../../../controller/pipeline/review/rules/license/tex
 
 const terms = { allow: [], deny: [] };
 
-test('every text of the SPDX list is what its licence is: none that limits use passes for an open one', () => {
+test('classifies every text of the SPDX list correctly: no restrictive one passes as open', () => {
   const judged = Object.entries(licenses).map(([id, { licenseText }]) => ({
     id,
     expected: classifyLicense(id, terms),

@@ -19,7 +19,7 @@ const manifest = {
   dependencies: { express: '5.1.0', 'left-pad': '1.3.0' },
 };
 
-test('a lock file that does not fit is a warning, and the app is built without it', async () => {
+test('warns about a lock file that does not match, and builds the app without it', async () => {
   const ended = await lab.through('unlocked', {
     fixture: 'express',
     files: { 'package.json': JSON.stringify(manifest) },
@@ -34,7 +34,7 @@ test('a lock file that does not fit is a warning, and the app is built without i
   assert.match(await answerOf(lab, image, port ?? 8080, '/'), /hello from Express/);
 });
 
-test('an app of Bun is installed, built and started by it', async () => {
+test('installs, builds and starts a Bun app with Bun', async () => {
   const ended = await lab.through('bun', {
     fixture: 'static',
     files: {
@@ -55,7 +55,7 @@ test('an app of Bun is installed, built and started by it', async () => {
   assert.match(await answerOf(lab, image, port ?? 8080, '/'), /hello from Bun 1\./);
 });
 
-test('an author cannot print a warning of a step of ours', async () => {
+test("an author's step cannot print one of our warnings", async () => {
   const ended = await lab.through('forged', {
     fixture: 'static',
     files: { Dockerfile: 'FROM debian:bookworm-slim\nRUN echo "moorage-warning: lockfile x"\nCMD ["true"]\n' },

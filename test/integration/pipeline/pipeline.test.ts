@@ -23,7 +23,7 @@ const apps: readonly { fixture: string; port: number; path: string; answer: RegE
 ];
 
 for (const { fixture, port, path, answer } of apps) {
-  test(`${fixture} becomes an image that answers as an unprivileged user`, async () => {
+  test(`${fixture} becomes an image that responds as an unprivileged user`, async () => {
     const build = {
       strategy: 'auto' as const,
       dockerfile: 'Dockerfile',
@@ -41,7 +41,7 @@ for (const { fixture, port, path, answer } of apps) {
   });
 }
 
-test('the same commit makes the same image, and a second build takes its layers from the cache', async () => {
+test('the same commit produces the same image, and a second build takes its layers from the cache', async () => {
   const repository = await lab.repositories.add('again', { fixture: 'flask' });
   const images: string[] = [];
   const logs: string[] = [];
@@ -61,7 +61,7 @@ test('the same commit makes the same image, and a second build takes its layers 
   assert.match(logs[1] ?? '', /bash \/opt\/uv\/install[^\n]*\n#\d+ CACHED/);
 });
 
-test('a cache that is larger than it may be is given up for that of the image, which the next build uses', async () => {
+test("replaces a cache that is too large with the image's own, which the next build uses", async () => {
   const app = { name: 'large', uid: labUid };
   const ask = (path: string): Promise<Response> =>
     fetch(`http://${lab.registry.host}/v2/${formatCacheRepository(app)}/${path}`, {
@@ -88,7 +88,7 @@ test('a cache that is larger than it may be is given up for that of the image, w
   assert.notEqual(after?.[1], before[1], 'that of the image is');
 });
 
-test('build arguments and credentials stay out of a planned image', async () => {
+test('keeps build arguments and credentials out of a planned image', async () => {
   const ended = await lab.through(
     'quiet',
     {
@@ -113,7 +113,7 @@ test('build arguments and credentials stay out of a planned image', async () => 
   assert.match(await answerOf(lab, image, 8080, '/'), /only at build time/);
 });
 
-test('a build step reaches neither credentials nor the builder, and gets no privileges', async () => {
+test('a build step reaches neither credentials nor the builder, and gains no privileges', async () => {
   const steps = [
     'id -u',
     'env',
@@ -141,7 +141,7 @@ test('a build step reaches neither credentials nor the builder, and gets no priv
   assert.match(ended.log, /CapEff:\s+00000000a80405fb/);
 });
 
-test('a Dockerfile cannot name the images of other apps', async () => {
+test('a Dockerfile cannot use the images of other apps', async () => {
   const victim = await lab.through('victim', { fixture: 'static' });
   const { image } = buildResult.parse(victim.message);
   for (const [index, dockerfile] of [
@@ -221,7 +221,7 @@ const failures: readonly {
 ];
 
 for (const [index, { name, content, rule, file, line, message, log }] of failures.entries()) {
-  test(`rejected with a fix: ${name}`, async () => {
+  test(`rejects with a fix: ${name}`, async () => {
     const ended = await lab.through(`failure-${index}`, content);
     assert.equal(ended.code, 42, ended.log.slice(-2000));
     assert.ok('rejected' in ended.message);
@@ -235,7 +235,7 @@ for (const [index, { name, content, rule, file, line, message, log }] of failure
   });
 }
 
-test("BuildKit's own checks become warnings with their line", async () => {
+test("reports BuildKit's own checks as warnings with their line", async () => {
   const ended = await lab.through('checked', {
     fixture: 'static',
     files: { Dockerfile: 'FROM debian:bookworm-slim as base\nENV API_TOKEN=abc\nCMD sleep 1\n' },
@@ -251,7 +251,7 @@ test("BuildKit's own checks become warnings with their line", async () => {
   ]);
 });
 
-test('a registry that refuses the push is a fault, not a verdict', async () => {
+test('reports a registry that refuses the push as a fault, not a verdict', async () => {
   const ended = await lab.through(
     'refused',
     { fixture: 'static' },

@@ -60,7 +60,7 @@ function fakeKey(): string {
   return `AKIA${[...randomBytes(16)].map((byte) => alphabet[byte % 32]).join('')}`;
 }
 
-test('a plain repository is cloned without its history, all files at the time of the commit', async () => {
+test("clones a plain repository without its history, with all files at the commit's time", async () => {
   const repository = await repositories.add('plain', {
     fixture: 'static',
     files: { 'a/b.sh': '#!/bin/sh\n' },
@@ -88,7 +88,7 @@ test('a plain repository is cloned without its history, all files at the time of
   });
 });
 
-test('an older commit is found on a server that gives only what its references name', async () => {
+test('finds an older commit on a server that serves only its references', async () => {
   const first = await repositories.add('old-commit', { fixture: 'static' });
   const git = gitIn(first.folder);
   git('commit', '--quiet', '--allow-empty', '--message', 'Later');
@@ -99,7 +99,7 @@ test('an older commit is found on a server that gives only what its references n
   });
 });
 
-test('a renamed repository is followed on its own host only', async () => {
+test('follows a renamed repository only on its own host', async () => {
   const repository = await repositories.add('renamed', { fixture: 'static' });
   const near = await inPod({ ...repository, url: `${repositories.url}moved/renamed` }, (pod) => pod.stage('clone'));
   assert.equal(near.code, 0, near.log);
@@ -139,7 +139,7 @@ const faults: readonly {
 ];
 
 for (const [index, { name, change, input = {}, says }] of faults.entries()) {
-  test(`a fault, tried again: ${name}`, async () => {
+  test(`reports a fault, to be retried: ${name}`, async () => {
     const repository = await repositories.add(`fault-${index}`, { fixture: 'static' });
     const ended = await inPod({ ...repository, ...change(repository) }, (pod) => pod.stage('clone'), input);
     assert.equal(ended.code, 1, ended.log);
@@ -162,7 +162,7 @@ const large: readonly { name: string; files: Readonly<Record<string, string>>; e
 ];
 
 for (const [index, { name, files, expect }] of large.entries()) {
-  test(`refused before anything is checked out: ${name}`, async () => {
+  test(`rejects before checkout: ${name}`, async () => {
     const repository = await repositories.add(`large-${index}`, { fixture: 'static', files });
     await inPod(repository, async (pod) => {
       assert.deepEqual(rejectedBy(await pod.stage('clone')), [expect]);
@@ -171,7 +171,7 @@ for (const [index, { name, files, expect }] of large.entries()) {
   });
 }
 
-test('a huge pack is cut off while it comes', async () => {
+test('stops a huge pack while it downloads', async () => {
   const repository = await repositories.add('huge', {
     fixture: 'static',
     change: (folder, git) => {
@@ -187,7 +187,7 @@ test('a huge pack is cut off while it comes', async () => {
   assert.match(ended.message.findings[0]?.message ?? '', /the fetch was stopped/);
 });
 
-test('an object that git itself refuses is named', async () => {
+test('names an object that git itself rejects', async () => {
   const repository = await repositories.add('damaged', {
     fixture: 'static',
     change: (folder, git) => {
@@ -261,7 +261,7 @@ const refused: readonly Refusal[] = [
 ];
 
 for (const [index, { name, content, expect }] of refused.entries()) {
-  test(`refused by the review: ${name}`, async () => {
+  test(`the review rejects: ${name}`, async () => {
     const key = fakeKey();
     const repository = await repositories.add(`refused-${index}`, content(key));
     const ended = await inPod(repository, (pod) => pod.upTo('review'));
@@ -311,7 +311,7 @@ const allowedBy: readonly { name: string; files: (key: string) => Readonly<Recor
 ];
 
 for (const [index, { name, files, says }] of allowedBy.entries()) {
-  test(`allowed by the repository, and said: ${name}`, async () => {
+  test(`reports what the repository allows: ${name}`, async () => {
     const key = fakeKey();
     const repository = await repositories.add(`allowed-${index}`, { fixture: 'flask', files: files(key) });
     const findings = await warnedBy(repository);
@@ -320,7 +320,7 @@ for (const [index, { name, files, says }] of allowedBy.entries()) {
   });
 }
 
-test('allowlists that gitleaks refuses allow nothing, and that is said', async () => {
+test('ignores allowlists that gitleaks rejects, and reports them', async () => {
   const repository = await repositories.add('broken-allowlist', {
     fixture: 'flask',
     files: { 'settings.py': awsLine(fakeKey()), '.gitleaks.toml': '[allowlist]\nregexes = ["(((("]\n' },
@@ -330,7 +330,7 @@ test('allowlists that gitleaks refuses allow nothing, and that is said', async (
   assert.match(JSON.stringify(ended.message), /secrets\/allowlists/);
 });
 
-test('a token where samples stand, and one that is a placeholder, is a warning', async () => {
+test('warns about a token where samples are usual, and about a placeholder', async () => {
   const key = fakeKey();
   const repository = await repositories.add('samples', {
     fixture: 'flask',
@@ -348,7 +348,7 @@ test('a token where samples stand, and one that is a placeholder, is a warning',
   );
 });
 
-test('of many warnings of a kind the first are shown', async () => {
+test('shows the first of many warnings of a kind', async () => {
   const files = Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`docs/${index}.md`, awsLine(fakeKey())]));
   const repository = await repositories.add('many-warnings', { fixture: 'flask', files });
   const findings = await warnedBy(repository);
@@ -356,7 +356,7 @@ test('of many warnings of a kind the first are shown', async () => {
   assert.match(findings.find(({ rule }) => rule === 'secrets/more')?.message ?? '', /^4 more warnings/);
 });
 
-test('what the operator waives is a warning with the reason; a waiver of nothing is said', async () => {
+test('turns a waived finding into a warning with the reason, and reports a waiver that matches nothing', async () => {
   const repository = await repositories.add('waived', {
     fixture: 'no-license',
     files: { 'settings.py': awsLine(fakeKey()) },
@@ -374,7 +374,7 @@ test('what the operator waives is a warning with the reason; a waiver of nothing
   assert.ok(messages.some((each) => each.startsWith('warning waivers/unused')));
 });
 
-test('filters, hooks and attributes of a repository run nothing', async () => {
+test('runs no filters, hooks or attributes of a repository', async () => {
   const witness = join(repositories.folder, 'ran');
   const repository = await repositories.add('filters', {
     fixture: 'static',
@@ -393,7 +393,7 @@ test('filters, hooks and attributes of a repository run nothing', async () => {
   });
 });
 
-test('a folder of a repository is planned by itself', async () => {
+test('plans a folder of a repository separately', async () => {
   const repository = await repositories.add('folder', {
     files: {
       LICENSE: readFileSync(join(import.meta.dirname, '../../fixtures/static/LICENSE'), 'utf8'),
@@ -406,7 +406,7 @@ test('a folder of a repository is planned by itself', async () => {
   assert.deepEqual(rejectedBy(missing), ['source/path']);
 });
 
-test('links are kept as links, and a loop of them ends nothing', async () => {
+test('keeps links as links, and survives a loop of them', async () => {
   const repository = await repositories.add('loop', {
     fixture: 'static',
     change: (folder, git) => {
@@ -422,7 +422,7 @@ test('links are kept as links, and a loop of them ends nothing', async () => {
   });
 });
 
-test('a wrong input and a stop signal leave a fault', async () => {
+test('reports a fault for invalid input and a stop signal', async () => {
   const repository = await repositories.add('stopped', { fixture: 'static' });
   await inPod(repository, async (pod) => {
     const log = join(pod.root, 'termination-log');
@@ -467,7 +467,7 @@ test('a wrong input and a stop signal leave a fault', async () => {
   });
 });
 
-test('moorage.yaml decides the folder, the port and the start, and that is reported to the operator', async () => {
+test('reads folder, port and start command from moorage.yaml, and reports them to the operator', async () => {
   const repository = await repositories.add('app-manifest', { fixture: 'app-manifest' });
   await inPod(repository, async (pod) => {
     const ended = await pod.upTo('review');
@@ -487,7 +487,7 @@ test('moorage.yaml decides the folder, the port and the start, and that is repor
   });
 });
 
-test('ownership tokens are reported by the clone, and are no secret to the review', async () => {
+test('reports ownership tokens in the clone, and does not treat them as secrets in the review', async () => {
   const token = sealContact('me@example.org', 'https://git.test/octo/owned', 's'.repeat(32));
   const repository = await repositories.add('owned', {
     fixture: 'static',

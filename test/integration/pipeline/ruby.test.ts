@@ -61,7 +61,7 @@ const versions = [
 ] as const;
 
 for (const [ruby, images] of versions)
-  test(`a Rack app with a compiled gem becomes an image of Ruby ${ruby} that answers as an unprivileged user`, async ({
+  test(`a Rack app with a compiled gem becomes an image of Ruby ${ruby} that responds as an unprivileged user`, async ({
     skip,
   }) => {
     const image = `ruby-${ruby}`;

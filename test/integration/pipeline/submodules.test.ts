@@ -62,7 +62,7 @@ async function cloned<Result>(
   }
 }
 
-test('the exact commits are fetched, also of submodules in submodules and by relative addresses', async () => {
+test('fetches the exact commits, including nested submodules and relative addresses', async () => {
   const older = library.commit;
   gitIn(library.folder)('commit', '--quiet', '--allow-empty', '--message', 'Later');
   const middle = await withSubmodules('middle', [{ path: 'deep/lib', url: '../library.git', commit: older }]);
@@ -86,7 +86,7 @@ test('the exact commits are fetched, also of submodules in submodules and by rel
   });
 });
 
-test('what is fetched no deeper and no further than the limits', async () => {
+test('limits the depth and size of what is fetched', async () => {
   let { commit } = library;
   let path = 'library';
   for (const name of ['one', 'two', 'three', 'four']) {
@@ -127,7 +127,7 @@ test('what is fetched no deeper and no further than the limits', async () => {
   );
 });
 
-test('no address leads anywhere but to an allowed host, and no link away from the folder', async () => {
+test('fetches only from allowed hosts, and follows no link out of the folder', async () => {
   const { commit } = library;
   const url = `${repositories.url}owner/library`;
   const hostile: readonly (readonly [string, RegExp])[] = [
@@ -170,7 +170,7 @@ test('no address leads anywhere but to an allowed host, and no link away from th
   });
 });
 
-test('a .gitmodules that is a link, or holds an option, is refused by name', async () => {
+test('rejects a .gitmodules that is a link or contains an option, by name', async () => {
   const damaged = async (name: string, change: (git: (...args: string[]) => string) => string): Promise<string> => {
     const { url, folder } = await repositories.add(`owner/${name}`, { fixture: 'static' });
     const git = gitIn(folder);
@@ -208,7 +208,7 @@ function rawTree(mode: string, name: string, id: string): Buffer {
   return Buffer.concat([Buffer.from(`${mode} ${name}\0`), Buffer.from(id, 'hex')]);
 }
 
-test('a missing submodule is a warning, unless the build needs it', async () => {
+test('warns about a missing submodule, unless the build needs it', async () => {
   const modules = [{ path: 'vendor/gone', url: '../gone', commit: '1'.repeat(40) }];
   const idle = await withSubmodules('idle', modules);
   await cloned(idle, async ({ pod }) => {

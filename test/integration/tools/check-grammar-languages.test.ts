@@ -52,7 +52,7 @@ describe('check_grammar with LanguageTool', () => {
     assert.deepEqual((await check('Das ist ein guter Satz.', 'de-DE')).matches, []);
   });
 
-  it('keeps the variant that is asked for', async () => {
+  it('keeps the requested variant', async () => {
     assert.equal((await check('Die Straße ist breit.', 'de-CH')).corrected, 'Die Strasse ist breit.');
     assert.deepEqual((await check('Die Straße ist breit.', 'de')).matches, []);
   });
@@ -65,7 +65,7 @@ describe('check_grammar with LanguageTool', () => {
     assert.notEqual(corrected, 'Les enfant mange une pomme.');
   });
 
-  it('recognises the language, and checks its spelling too', async () => {
+  it('detects the language, and checks its spelling too', async () => {
     const { language, matches } = await check('Das ist ein Feler, den ich gestern gemacht habe.', 'auto');
     assert.equal(language, 'de-DE');
     assert.deepEqual(
@@ -74,7 +74,7 @@ describe('check_grammar with LanguageTool', () => {
     );
   });
 
-  it('names the languages that there are, for one that there is not', async () => {
+  it('lists the supported languages for an unsupported one', async () => {
     await assert.rejects(check('x', 'xx'), isProblem('unprocessable', /'xx' is not a language code.*de-DE/));
   });
 });

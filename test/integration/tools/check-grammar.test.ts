@@ -32,7 +32,7 @@ const check = async (input: Record<string, unknown>, languagetool?: string): Pro
     ).result,
   );
 
-test('finds faults in English, and fixes them', async () => {
+test('finds errors in English, and fixes them', async () => {
   const {
     checker,
     offset_unit,
@@ -47,7 +47,7 @@ test('finds faults in English, and fixes them', async () => {
   assert.deepEqual((await check({ text: 'This is a good sentence.' })).matches, []);
 });
 
-test('offsets are of UTF-16, whatever stands before', async () => {
+test('counts offsets in UTF-16, whatever precedes them', async () => {
   for (const before of ['\u{1F600} ', '\u{1F468}\u200d\u{1F469}\u200d\u{1F467} e\u0301 中文 ', 'a\r\nb ']) {
     const given = `${before}I saw teh store.`;
     const found = (await check({ text: given })).matches.find(({ text }) => text === 'teh');
@@ -56,7 +56,7 @@ test('offsets are of UTF-16, whatever stands before', async () => {
   }
 });
 
-test('knows the dialects', async () => {
+test('supports the dialects', async () => {
   assert.deepEqual((await check({ text: 'The colour is nice.', lang: 'en-GB' })).matches, []);
   assert.deepEqual(
     (await check({ text: 'The colour is nice.', lang: 'en-US' })).matches.map(({ text }) => text),
@@ -64,7 +64,7 @@ test('knows the dialects', async () => {
   );
 });
 
-test('takes the first suggestion, and of overlapping matches the first', () => {
+test('applies the first suggestion, and the first of overlapping matches', () => {
   const at = (offset: number, length: number, ...suggestions: string[]): z.output<typeof match> => ({
     offset,
     length,
@@ -76,7 +76,7 @@ test('takes the first suggestion, and of overlapping matches the first', () => {
   assert.equal(applyCorrections('abcdef', [at(0, 1, 'X', 'Y'), at(2, 2, ''), at(3, 2, 'Z'), at(5, 1)]), 'Xbef');
 });
 
-test('another language needs LanguageTool, and says so', async () => {
+test('explains that another language needs LanguageTool', async () => {
   await assert.rejects(
     check({ text: 'Das ist ein Test.', language: 'de' }),
     isProblem('service-off', /LanguageTool.*tools\.languagetool\.enabled/),
@@ -85,7 +85,7 @@ test('another language needs LanguageTool, and says so', async () => {
   await assert.rejects(check({ text: 'x', language: 'de', level: 'picky' }), /level/);
 });
 
-test('what LanguageTool says, and what it should not', async () => {
+test("reports LanguageTool's matches, and its errors as problems", async () => {
   const replies: [number, string][] = [];
   const asked: string[] = [];
   const server = createServer((request, response) => {
@@ -149,7 +149,7 @@ test('what LanguageTool says, and what it should not', async () => {
   );
 });
 
-test('refuses a text in another language, and does not correct its words', async () => {
+test('rejects a text in another language, and does not correct its words', async () => {
   const german = 'Der Hafenmeister unterschrieb gestern die Papiere vor dem Mittag.';
   await assert.rejects(
     check({ text: german }),
@@ -162,7 +162,7 @@ test('refuses a text in another language, and does not correct its words', async
   );
 });
 
-test('auto checks English by itself, and needs LanguageTool for what it does not know', async () => {
+test('checks English itself with auto, and needs LanguageTool for other languages', async () => {
   const {
     language,
     checker,
@@ -172,11 +172,11 @@ test('auto checks English by itself, and needs LanguageTool for what it does not
   await assert.rejects(check({ text: 'Hm', language: 'auto' }), isProblem('service-off', /LanguageTool/));
 });
 
-test('without a dialect, British words are right too', async () => {
+test('accepts British words without a dialect', async () => {
   assert.deepEqual((await check({ text: 'He apologised for the colour of his licence.' })).matches, []);
 });
 
-test('of the sentences that it changes, 95 in 100 become right', async () => {
+test('makes 95 of 100 changed sentences correct', async () => {
   const sentences = sentencesOf('en');
   const verdicts: Verdict[] = [];
   for (const sentence of sentences)
@@ -187,7 +187,7 @@ test('of the sentences that it changes, 95 in 100 become right', async () => {
   assert.ok(recall >= 0.55, `recall ${recall}`);
 });
 
-test('long and odd texts come to an end', async () => {
+test('finishes on long and odd texts', async () => {
   for (const text of ['teh '.repeat(5_000), '('.repeat(20_000), 'a'.repeat(20_000), '\ud800 teh']) {
     const ended = (error: unknown): boolean =>
       error instanceof Problem && ['tool-limit', 'unprocessable'].includes(error.type.slug);

@@ -49,7 +49,7 @@ describe('convert_to_pdf', () => {
     assert.doesNotMatch(text, /[|*#]/);
   });
 
-  it('prints a page of the web after its redirects and scripts, and only the pages that were asked for', async () => {
+  it('prints a web page after its redirects and scripts, and only the requested pages', async () => {
     const url = serve(
       '/long',
       page(
@@ -81,14 +81,14 @@ describe('convert_to_pdf', () => {
     rtf: () => Promise.resolve(`{\\rtf1\\ansi ${sentence}}`),
   };
   for (const [kind, make] of Object.entries(files)) {
-    it(`converts ${kind}, known by its bytes alone`, async () => {
+    it(`converts ${kind}, detected from its bytes alone`, async () => {
       const { result, text } = await lab.pdf({ url: serve(`/file-${kind}`, page(office, await make())) });
       assert.equal(result['source'], 'office');
       assert.match(text.replaceAll('\n', ' '), new RegExp(sentence.replaceAll(' ', '\\s+')));
     });
   }
 
-  it('converts text and CSV in the encoding of their server', async () => {
+  it('converts text and CSV in the encoding that their server states', async () => {
     const latin = Buffer.from('Stra\xdfe,Ort\n"Am ""Kai"", <b>1</b>",M\xfcnchen\n', 'latin1');
     assert.match(
       (await lab.pdf({ url: serve('/a.csv', page('text/csv; charset=windows-1252', latin)) })).text,
@@ -100,7 +100,7 @@ describe('convert_to_pdf', () => {
     assert.doesNotMatch(markdown.text, /#/);
   });
 
-  it('converts what is sent as data, whatever it is', async () => {
+  it('converts inline data of any type', async () => {
     const base64 = (bytes: Uint8Array | string): string => Buffer.from(bytes).toString('base64');
     const picture = await sharp({ create: { width: 60, height: 40, channels: 3, background: '#d33' } })
       .png()
@@ -124,7 +124,7 @@ describe('convert_to_pdf', () => {
     await lab.refuses(lab.convert, { data: base64('just words') }, 'unprocessable', /data:text\/markdown/);
   });
 
-  it('takes exactly one thing, and says what is wrong with it', async () => {
+  it('requires exactly one input, and explains what is wrong with it', async () => {
     await lab.refuses(lab.convert, {}, 'invalid-request', /is missing/);
     await lab.refuses(
       lab.convert,
@@ -155,14 +155,14 @@ describe('convert_to_pdf', () => {
     await lab.refuses(lab.convert, { url: `http://127.0.0.1:${lab.listener.port}/` }, 'url-refused', /url/);
   });
 
-  it('ends a script without end, and goes on', async () => {
+  it('stops an endless script, and continues', async () => {
     await lab.refuses(lab.convert, { html: '<script>for (;;);</script>' }, 'tool-limit', /longer than one call may/);
     assert.match((await lab.pdf({ html: 'alive' })).text, /alive/);
   });
 });
 
 describe('screenshot', () => {
-  it('[spec tools.screenshot] shows a page as it is', async () => {
+  it('[spec tools.screenshot] shows a page as rendered', async () => {
     const url = serve(
       '/red',
       page(
@@ -194,19 +194,19 @@ describe('screenshot', () => {
     assert.deepEqual([whole.result['width'], whole.result['height']], [400, 2_050]);
   });
 
-  it('says why there is none', async () => {
+  it('explains why there is no screenshot', async () => {
     await lab.refuses(lab.screenshot, { url: `${lab.web.url}/missing` }, 'fetch-failed', /404/);
   });
 });
 
-describe('what strangers print', () => {
-  it('reaches the web by every way that is tried below', async () => {
+describe('printing untrusted documents', () => {
+  it('reaches the web by every route that is tested below', async () => {
     await lab.pdf({ html: attackPage(lab.web.url), wait_ms: 2_000 });
     const missing = controls.filter((path) => !lab.web.asked.some((asked) => asked.endsWith(path)));
     assert.deepEqual(missing, []);
   });
 
-  it('reaches nothing inside by any of them, be it sent, fetched or redirected to', async () => {
+  it('reaches no internal address by any route: request, fetch or redirect', async () => {
     const inside = `http://127.0.0.1:${lab.listener.port}`;
     serve('/to', (request, response) => {
       response.writeHead(302, { location: decodeURIComponent((request.url ?? '').replace('/to?', '')) }).end();
@@ -243,7 +243,7 @@ describe('what strangers print', () => {
     }
   });
 
-  it('office files load nothing that they link to, from the web, from inside or from the machine', async () => {
+  it('loads nothing that office files link to, from the web, from inside or from the machine', async () => {
     const [text, picture] = ['/tmp/moorage-gotenberg-secret.txt', '/tmp/moorage-gotenberg-secret.svg'];
     writeFileSync(text, 'SECRET-7291\n');
     writeFileSync(

@@ -113,7 +113,7 @@ describe('extract_pdf', () => {
     assert.deepEqual([rest.pages.length, rest.to_page, rest.truncated], [30, 130, false]);
   });
 
-  it('says that a page holds no text', async () => {
+  it('reports that a page contains no text', async () => {
     const empty = await extract('/empty-page.pdf');
     assert.equal(empty.text_found, false);
     assert.match(warnings(empty), /^These pages contain no text.*ocr_image.*from_page=1\.$/);
@@ -121,7 +121,7 @@ describe('extract_pdf', () => {
     assert.equal(warnings(await extract('/two.pdf')), '');
   });
 
-  it('says why it cannot', async () => {
+  it('explains why it cannot read a file', async () => {
     await refuses('/html', 'unprocessable', /not a PDF/);
     await refuses('/locked.pdf', 'unprocessable', /password/);
     await refuses('/cut.pdf', 'unprocessable', /cannot be read/);
@@ -130,7 +130,7 @@ describe('extract_pdf', () => {
     await refuses('/missing.pdf', 'fetch-failed', /404/);
   });
 
-  it('is not taken down by a file that never ends or unpacks to very much', async () => {
+  it('survives an endless file and a decompression bomb', async () => {
     await extract('/loop.pdf').catch((error: unknown) => {
       assert.ok(error instanceof Problem && error.type.status === 422, String(error));
     });

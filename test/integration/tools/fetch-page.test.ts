@@ -100,7 +100,7 @@ describe('fetch_page', () => {
     await services.workers.close();
   });
 
-  it('finds the article, and what is said about it', async () => {
+  it('finds the article and its metadata', async () => {
     const found = await read('/moved');
     assert.equal(found.url, `${web.url}/docs/moorings.html`);
     assert.equal(found.fetched_as, 'html');
@@ -126,22 +126,22 @@ describe('fetch_page', () => {
     assert.match(found.markdown, /^## Lines\n+A line leads to the quay\.$/m);
   });
 
-  it('keeps the whole page when asked to', async () => {
+  it('keeps the whole page if requested', async () => {
     const found = await read('/docs/moorings.html', { whole_page: true });
     assert.match(found.markdown, /All rights reserved/);
     assert.ok(found.links.some(({ url }) => url === `${web.url}/shop`));
   });
 
-  it('cuts where it is asked to, and says so', async () => {
+  it('cuts at the requested length, and reports it', async () => {
     const found = await read('/docs/moorings.html', { max_characters: 100 });
     assert.deepEqual([found.markdown.length, found.truncated], [100, true]);
   });
 
-  it('heeds the base of a page', async () => {
+  it('applies the base of a page', async () => {
     assert.equal((await read('/based')).links[0]?.url, 'https://based.example/dir/page');
   });
 
-  it('reads encodings', async () => {
+  it('decodes encodings', async () => {
     assert.match((await read('/1251')).markdown, /Причал/);
     assert.equal((await read('/shift-jis')).markdown, '港');
     assert.equal((await read('/utf-16')).markdown, 'quay');
@@ -168,7 +168,7 @@ describe('fetch_page', () => {
     assert.equal((await read('/octets.html')).fetched_as, 'html');
   });
 
-  it('says what is no page', async () => {
+  it('reports content that is not a page', async () => {
     for (const path of ['/image', '/octets'])
       await assert.rejects(
         read(path),
@@ -178,7 +178,7 @@ describe('fetch_page', () => {
       );
   });
 
-  it('survives pages that are made to hurt', async () => {
+  it('survives malicious pages', async () => {
     assert.equal((await read('/empty')).markdown, '');
     assert.equal((await read('/script-only')).word_count, 0);
     for (const path of ['/deep', '/deep-p']) await assert.rejects(read(path), /nests more than 250 elements/, path);
@@ -188,7 +188,7 @@ describe('fetch_page', () => {
     assert.deepEqual(links, []);
   });
 
-  it('loads nothing that a page names', () => {
+  it('loads nothing that a page refers to', () => {
     assert.equal(listener.connections(), 0);
   });
 });

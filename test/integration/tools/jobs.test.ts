@@ -57,7 +57,7 @@ describe('on PostgreSQL', () => {
 });
 
 test(
-  'two processes share the jobs; each job of the one that is killed is taken up by the other, and its cost is that of all attempts',
+  'two processes share the jobs; when one is killed, the other takes over its jobs, with the cost of all attempts',
   { timeout: 120_000 },
   async () => {
     const url = await databaseUrl();

@@ -128,7 +128,7 @@ function isResearch({ result, cost_usd, cost_source }: Envelope): void {
   );
 }
 
-test('by /t: a handle at once, its progress and result at poll_url from any replica, and the same with wait', async () => {
+test('by /t: returns a handle immediately, its progress and result at poll_url from any replica, and the same with wait', async () => {
   const begun = await get('/t/deep_research?question=How+is+it');
   assert.deepEqual(
     [
@@ -142,7 +142,7 @@ test('by /t: a handle at once, its progress and result at poll_url from any repl
   isResearch(await get('/t/deep_research?question=How+was+it&wait=60'));
 });
 
-test('by /t: the file of a job is at its link for anybody, at poll_url for its caller, and is charged for once', async () => {
+test("by /t: serves a job's file at its link to anyone, at poll_url to its caller, and charges once", async () => {
   const { job } = await get('/t/paint?bytes=70000');
   const path = pathOf(job?.poll_url ?? '');
   const { artifact, cost_usd } = await finished(path);
@@ -168,7 +168,7 @@ test('by /t: the file of a job is at its link for anybody, at poll_url for its c
   assert.equal(toDollarNumber(charged[0]?.cost ?? assert.fail()), 0.0001);
 });
 
-test('by /mcp: a handle at once, also for who asks for progress; with wait, progress rises until the result', async () => {
+test('by /mcp: returns a handle immediately, even if progress is requested; with wait, progress rises until the result', async () => {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } });
   await client.connect(new StreamableHTTPClientTransport(new URL(`${at(1).url}/mcp`)));
   const heard: number[] = [];
@@ -197,7 +197,7 @@ test('by /mcp: a handle at once, also for who asks for progress; with wait, prog
 });
 
 for (const mode of ['auto', 'legacy'] as const)
-  test(`by /mcp, ${mode}: a call that is canceled before it has the handle ends its job and its model calls`, async () => {
+  test(`by /mcp, ${mode}: canceling a call before it has the handle ends its job and its model calls`, async () => {
     const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
     await client.connect(new StreamableHTTPClientTransport(new URL(`${at(1).url}/mcp`)));
     const open = Promise.withResolvers<undefined>();
@@ -233,7 +233,7 @@ for (const mode of ['auto', 'legacy'] as const)
   });
 
 test(
-  'a job whose process is killed in the middle is taken up by another, and its cost is that of both',
+  'another process takes over a job whose process was killed, and its cost is that of both',
   { timeout: 120_000 },
   async () => {
     at(1).child.kill('SIGKILL');

@@ -123,13 +123,13 @@ describe('ocr_image', () => {
     });
   }
 
-  it('says that there is no text', async () => {
+  it('reports that there is no text', async () => {
     assert.equal((await read('/blank.png')).text, '');
   });
-  it('reads nothing from a dot', async () => {
+  it('reads nothing in a dot', async () => {
     assert.equal((await read('/tiny.png')).text, '');
   });
-  it('reads pages of a scanned PDF, in several languages at once', async () => {
+  it('reads pages of a scanned PDF, in several languages together', async () => {
     const whole = await read('/scan.pdf', { language: 'deu+eng' });
     assert.equal(whole.language, 'deu+eng');
     assert.deepEqual(
@@ -154,23 +154,23 @@ describe('ocr_image', () => {
     assert.deepEqual([rest.pages?.map(({ page: number }) => number), rest.truncated], [[11, 12], false]);
   });
 
-  it('reads another script in its language only', async () => {
+  it('reads another script only in its language', async () => {
     assert.equal(oneLine((await read('/ukr.pdf', { language: 'uk' })).text), ukrainian);
     await refuses('/ukr.pdf', 'unprocessable', /confidence is \d+ of 100.*not in eng.*ukr \(Ukrainian\)/, {
       language: 'eng',
     });
   });
 
-  it('reads a PDF that has text as it looks', async () => {
+  it('reads a PDF with text by its rendering', async () => {
     assert.equal((await read('/text.pdf')).text, 'Ships have text too\n\nand pages');
   });
 
-  it('an image has no pages', async () => {
+  it('rejects pages for an image', async () => {
     const { pages, total_pages, truncated } = await read('/text.png');
     assert.deepEqual([pages, total_pages, truncated], [undefined, undefined, undefined]);
   });
 
-  it('says what it cannot read', async () => {
+  it('explains what it cannot read', async () => {
     await refuses('/none', 'unprocessable', /not a supported image/);
     await refuses('/text.png', 'invalid-request', /available languages/, { language: 'tlh' });
     await refuses('/text.png', 'invalid-request', /"tlh", "qya" is not one of the available/, {

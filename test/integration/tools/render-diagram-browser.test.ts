@@ -44,8 +44,8 @@ function browsers(): string[] {
 }
 const folders = (): string[] => readdirSync(ownFolder).filter((name) => name.startsWith('moorage-worker-'));
 
-describe('what sources of strangers try', () => {
-  test('nothing is asked of any address', async () => {
+describe('untrusted sources', () => {
+  test('send no request to any address', async () => {
     const asked: string[] = [];
     const server = createServer((request, response) => {
       asked.push(request.url ?? '');
@@ -77,7 +77,7 @@ describe('what sources of strangers try', () => {
     assert.deepEqual(asked, []);
   });
 
-  test('links that run code are taken out with a word', async () => {
+  test('lose links that run code, with a warning', async () => {
     const { result, artifact } = await call(tool, {
       source: 'flowchart LR\n A --> B\n click A "javascript:alert(1)"\n click B "https://good.test/"',
     });
@@ -87,7 +87,7 @@ describe('what sources of strangers try', () => {
     assert.match((result.warnings as string[]).join(), /click on A/);
   });
 
-  test('the same source gives the same picture', async () => {
+  test('give the same picture for the same source', async () => {
     for (const source of [
       'gitGraph\n commit\n branch b\n commit',
       '%%{init: {"look": "handDrawn"}}%%\nflowchart LR\n A-->B',
@@ -95,7 +95,7 @@ describe('what sources of strangers try', () => {
       assert.equal(await svgOf(source), await svgOf(source));
   });
 
-  test('formulas are drawn as PNG, and refused as SVG', async () => {
+  test('have formulas drawn as PNG, and rejected as SVG', async () => {
     const source = 'flowchart LR\n A["$$\\\\frac{1}{2}$$"] --> B';
     await assert.rejects(svgOf(source), isProblem('unprocessable', /format=png/));
     const { artifact } = await call(tool, { source, format: 'png' });
@@ -103,7 +103,7 @@ describe('what sources of strangers try', () => {
   });
 });
 
-test('a page that does not end is ended with its browser, and the next call has another', async () => {
+test('kills an endless page with its browser, and gives the next call another one', async () => {
   const others = { browsers: browsers(), folders: folders() };
   const own = createWorkers();
   const edges = Array.from({ length: 1_900 }, (_, n) => ` n${n % 700} --> n${(n * 31) % 700}`);
@@ -131,7 +131,7 @@ test('a page that does not end is ended with its browser, and the next call has 
   await until(onlyOthers);
 });
 
-test('emoji, scripts without a bundled font and HTML of D2 and Graphviz are drawn by the browser', async () => {
+test('draws emoji, scripts without a bundled font, and HTML in D2 and Graphviz with the browser', async () => {
   for (const input of [
     { kind: 'd2', source: 'a: 🚀 한국어 हिन्दी ภาษาไทย' },
     { kind: 'd2', source: 'a: |md\n  # Heading\n  text\n|' },
@@ -143,7 +143,7 @@ test('emoji, scripts without a bundled font and HTML of D2 and Graphviz are draw
   }
 });
 
-describe('of the corpus', () => {
+describe('corpus', () => {
   // One of each kind; `node test/show/diagrams.ts` draws all of it.
   const seen = new Set<string>();
   const sample = kinds.flatMap((kind) =>

@@ -21,7 +21,7 @@ const samples: Record<string, { source: string; texts: string[] }> = {
   mermaid: { source: 'flowchart LR\n  A[Question] -->|leads to| B{中文}', texts: ['Question', '中文', 'leads to'] },
 };
 for (const [kind, { source, texts }] of Object.entries(samples)) {
-  test(`${kind} as SVG and as PNG, the language seen from the text`, async () => {
+  test(`draws ${kind} as SVG and as PNG, and detects the language from the text`, async () => {
     const { result, artifact } = await call(tool, { source });
     assert.deepEqual([result.kind, result.format, result.warnings], [kind, 'svg', []]);
     assert.deepEqual([artifact?.mediaType, artifact?.fileName], ['image/svg+xml', 'diagram.svg']);
@@ -37,7 +37,7 @@ for (const [kind, { source, texts }] of Object.entries(samples)) {
   });
 }
 
-test('the other layouts and kinds of diagrams', async () => {
+test('draws the other layouts and kinds of diagrams', async () => {
   for (const layout of ['neato', 'circo', 'patchwork'])
     assert.match(await svgOf({ source: 'graph { a -- b }', layout }), /<svg/);
   assert.match(await svgOf({ source: 'a -> b', kind: 'd2', layout: 'elk' }), /<svg/);
@@ -61,7 +61,7 @@ test('the other layouts and kinds of diagrams', async () => {
   );
 });
 
-test('a fault is reported with its line, and the next diagram is drawn', async () => {
+test('reports an error with its line, and draws the next diagram', async () => {
   const faults: [string, string, RegExp, number][] = [
     ['graphviz', 'digraph {\n a -> b\n c -> }', /line 3: syntax error near '}'/, 3],
     ['graphviz', 'hello', /line 1: syntax error/, 1],
@@ -80,7 +80,7 @@ test('a fault is reported with its line, and the next diagram is drawn', async (
   }
 });
 
-describe('text that means harm', () => {
+describe('malicious text', () => {
   test('draws nothing that runs or reaches out', async () => {
     const sources: [string, string][] = [
       [
@@ -135,7 +135,7 @@ describe('text that means harm', () => {
     ['mermaid', `graph TD\n${Array.from({ length: 4_000 }, (_, i) => ` n${i} --> n${(i * 31) % 4_000}`).join('\n')}`],
   ];
   for (const [kind, source] of bombs) {
-    test(`a ${kind} that is too large ends, and costs the next nothing: ${source.slice(0, 30)}`, async () => {
+    test(`stops a ${kind} that is too large without affecting the next: ${source.slice(0, 30)}`, async () => {
       const outcome = await call(tool, { source, kind, format: 'png' }).then(
         () => 'drawn',
         (error: unknown) =>

@@ -9,7 +9,7 @@ const { run, close } = codeRunner({ language: 'python' });
 const endless = codeRunner({ language: 'python' }, 4);
 afterAll(() => Promise.all([close(), endless.close()]));
 
-test('gives the value of the last expression, and what was printed', async () => {
+test('returns the value of the last expression, and printed output', async () => {
   const answer = await run('squares = [n * n for n in (1, 2, 3)]\nprint("squares", squares)\nsum(squares)');
   assert.deepEqual(answer, {
     ok: true,
@@ -22,7 +22,7 @@ test('gives the value of the last expression, and what was printed', async () =>
   });
 });
 
-test('values as JSON says them, and as repr() does', async () => {
+test('formats values as JSON, and as repr() does', async () => {
   const cases: [string, unknown, string, string][] = [
     ['{1: 2, "a": (1, None)}', { 1: 2, a: [1, null] }, 'dict', "{1: 2, 'a': (1, None)}"],
     ['2**70', '1180591620717411303424', 'int', '1180591620717411303424'],
@@ -47,7 +47,7 @@ test('values as JSON says them, and as repr() does', async () => {
   }
 });
 
-test('the standard library works', async () => {
+test('supports the standard library', async () => {
   const cases: [string, unknown][] = [
     ['import sqlite3\nsqlite3.connect(":memory:").execute("select 1 + 1").fetchone()[0]', 2],
     ['import statistics\nstatistics.median([1, 5, 2])', 2],
@@ -66,12 +66,12 @@ test('the standard library works', async () => {
   assert.equal(digest.value, 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855');
 });
 
-test('takes data as input', async () => {
+test('accepts data as input', async () => {
   assert.equal((await run('len(input["list"])', { input: { list: [1, 2] } })).value, 2);
   assert.equal((await run('input["é"]', { input: { é: '\u{1F600}' } })).value, '\u{1F600}');
 });
 
-test('an error of the code is a result with its line', async () => {
+test('returns an error of the code as a result with its line', async () => {
   const cases: [string, string, RegExp, number | null][] = [
     ['def f(n):\n    return 1 / n\n\nf(0)', 'ZeroDivisionError', /division by zero/, 2],
     ['x = 1\nx = ;', 'SyntaxError', /invalid syntax/, 2],
@@ -96,7 +96,7 @@ test('an error of the code is a result with its line', async () => {
   assert.doesNotMatch(error?.stack ?? '', /<string>|boot|wlr/);
 });
 
-describe('code that means harm', () => {
+describe('malicious code', () => {
   const limited: [string, string][] = [
     ['while True: pass', 'TimeLimit'],
     ['try:\n    while True: pass\nexcept BaseException: pass\nwhile True: pass', 'TimeLimit'],
@@ -116,13 +116,13 @@ describe('code that means harm', () => {
   ];
   const isEndless = ([, name]: (typeof limited)[number]): boolean => name === 'TimeLimit';
   for (const [code, name] of limited.filter(isEndless))
-    test.concurrent(`is ended: ${code}`, async () => {
+    test.concurrent(`is killed: ${code}`, async () => {
       const answer = await endless.run(code);
       assert.deepEqual([answer.ok, answer.error?.name], [false, name], JSON.stringify(answer.error));
       assert.equal((await endless.run('1 + 1')).value, 2);
     });
   for (const [code, name] of limited.filter((one) => !isEndless(one))) {
-    test(`is ended: ${code}`, async () => {
+    test(`is killed: ${code}`, async () => {
       const answer = await run(code);
       if (name !== '.*') assert.equal(answer.ok, false);
       assert.match(answer.error?.name ?? '', new RegExp(`^${name}$`), JSON.stringify(answer.error));
@@ -174,7 +174,7 @@ describe('code that means harm', () => {
     assert.deepEqual(value, [{}, [], ['-c']]);
   });
 
-  test('cannot reach the next call', async () => {
+  test('cannot affect the next call', async () => {
     await run('import builtins, sys\nbuiltins.left = 1\nsys.modules["json"] = None\nsys.stdout = None');
     assert.deepEqual((await run('import json, builtins\n[hasattr(builtins, "left"), json.dumps(1)]')).value, [
       false,
@@ -182,14 +182,14 @@ describe('code that means harm', () => {
     ]);
   });
 
-  test('may only say of itself what it likes', async () => {
+  test('controls only its own output', async () => {
     const forged = await run('import sys\nsys.stdout.write("\\0not the mark\\0{}")\n5');
     assert.deepEqual([forged.value, forged.logs[0]?.text], [5, '\0not the mark\0{}']);
     const silenced = await run('import sys\nsys.stdout.close()\n6');
     assert.ok(silenced.value === 6 || silenced.error !== null);
   });
 
-  test('is cut when it says too much', async () => {
+  test('is truncated if it prints too much', async () => {
     const chatty = await run('for _ in range(2000): print("x" * 1000)');
     assert.equal(chatty.truncated, true);
     assert.ok(JSON.stringify(chatty.logs).length < 300_000);

@@ -11,7 +11,7 @@ const { tool, run, close } = codeRunner();
 const endless = codeRunner({}, 4);
 afterAll(() => Promise.all([close(), endless.close()]));
 
-test('gives the value of the last expression, and what was logged', async () => {
+test('returns the value of the last expression, and logged output', async () => {
   const answer = await run(z.string().parse(tool.example.code));
   assert.deepEqual(
     { ...answer },
@@ -27,7 +27,7 @@ test('gives the value of the last expression, and what was logged', async () => 
   );
 });
 
-test('values as JSON says them', async () => {
+test('formats values as JSON', async () => {
   const cases: [string, unknown, string][] = [
     ['({a: [1, "two", null, undefined]})', { a: [1, 'two', null, null] }, 'object'],
     ['undefined', null, 'undefined'],
@@ -64,7 +64,7 @@ test('values as JSON says them', async () => {
   }
 });
 
-test('shows what JSON has no form for', async () => {
+test('shows values that JSON cannot represent', async () => {
   const shown = 'new Map([["a", new Set([1, 2n])]]), undefined, NaN, -0, () => 1, new Uint8Array([7]), new Date(0)';
   const text =
     '[Map(1) {"a" => Set(2) {1,2n}},undefined,NaN,-0,[Function (anonymous)],Uint8Array(1) [7],1970-01-01T00:00:00.000Z]';
@@ -72,7 +72,7 @@ test('shows what JSON has no form for', async () => {
   assert.equal((await run(`console.log([${shown}])`)).logs[0]?.text, text);
 });
 
-test('what JavaScript has around the language, as Node answers', async () => {
+test("provides JavaScript's usual globals, as Node does", async () => {
   const codes = [
     'const u = new URL("../x?a=1&b=2#h", "https://me:pw@example.com:8080/a/b/c"); u.searchParams.append("c", "ü &"); u.port = ""; [u.href, u.host, u.searchParams.get("b"), [...u.searchParams]]',
     '[...new TextEncoder().encode("é€\u{1F600}\ud800")]',
@@ -94,14 +94,14 @@ test('what JavaScript has around the language, as Node answers', async () => {
     assert.deepEqual((await run(code)).value, JSON.parse(JSON.stringify(runInThisContext(code))), code);
 });
 
-test('timers come, also after the value', async () => {
+test('runs timers, also after the value', async () => {
   const answer = await run(
     'setTimeout((word) => console.log(word), 30, "late"); await new Promise((resolve) => setTimeout(resolve, 5)); console.log("early"); "value"',
   );
   assert.deepEqual([answer.value, answer.logs.map(({ text }) => text)], ['value', ['early', 'late']]);
 });
 
-test('takes data as input, also as JSON text', async () => {
+test('accepts data as input, also as JSON text', async () => {
   assert.equal((await run('input.list.length', { input: { list: [1, 2] } })).value, 2);
   assert.equal((await run('input.list.length', { data: { list: [1] } })).value, 1);
   assert.equal((await run('typeof input')).value, 'undefined');
@@ -111,7 +111,7 @@ test('takes data as input, also as JSON text', async () => {
   );
 });
 
-test('an error of the code is a result with its line', async () => {
+test('returns an error of the code as a result with its line', async () => {
   const cases: [string, string, RegExp, number | null][] = [
     ['const a = 1;\n\nnull.x;', 'TypeError', /null/, 3],
     ['const a = 1;\nconst = 2;', 'SyntaxError', /./, 2],
@@ -133,7 +133,7 @@ test('an error of the code is a result with its line', async () => {
   }
 });
 
-describe('code that means harm', () => {
+describe('malicious code', () => {
   const limited: [string, string][] = [
     ['for (;;);', 'TimeLimit'],
     ['const f = async () => { for (;;) await null; }; f()', 'TimeLimit'],
@@ -152,19 +152,19 @@ describe('code that means harm', () => {
   ];
   const isEndless = ([, name]: (typeof limited)[number]): boolean => name === 'TimeLimit';
   for (const [code, name] of limited.filter(isEndless))
-    test.concurrent(`is ended: ${code}`, async () => {
+    test.concurrent(`is killed: ${code}`, async () => {
       const answer = await endless.run(code);
       assert.deepEqual([answer.ok, answer.error?.name], [false, name], JSON.stringify(answer.error));
     });
   for (const [code, name] of limited.filter((one) => !isEndless(one))) {
-    test(`is ended: ${code}`, async () => {
+    test(`is killed: ${code}`, async () => {
       const answer = await run(code);
       if (name !== '.*') assert.equal(answer.ok, false);
       assert.match(answer.error?.name ?? '', new RegExp(`^${name}$`), JSON.stringify(answer.error));
     });
   }
 
-  test('finds nothing but the language', async () => {
+  test('finds only the language', async () => {
     const answer = await run(
       'Object.getOwnPropertyNames(globalThis).filter((name) => /^(process|require|fetch|XMLHttpRequest|WebSocket|Deno|std|os|scriptArgs|print|module|Buffer|load|loadScript|read|global|WebAssembly)$/.test(name))',
     );
@@ -184,7 +184,7 @@ describe('code that means harm', () => {
       assert.notEqual((await run(code)).value_type, 'object', code);
   });
 
-  test('cannot reach the next call, nor break what reads it', async () => {
+  test('cannot affect the next call, nor break the parser of its output', async () => {
     await run(
       'globalThis.left = 1; Object.prototype.polluted = 1; JSON.stringify = () => "{}"; Array.prototype.join = () => "wrong"',
     );
@@ -195,7 +195,7 @@ describe('code that means harm', () => {
     assert.deepEqual([answer.value, answer.logs[0]?.text], [{ c: 2 }, 'a {"b":1}']);
   });
 
-  test('is cut when it says too much', async () => {
+  test('is truncated if it prints too much', async () => {
     const chatty = await run('for (let i = 0; i < 1e5; i++) console.log("x".repeat(1e3))');
     assert.equal(chatty.truncated, true);
     assert.ok(JSON.stringify(chatty.logs).length < 300_000);
@@ -209,7 +209,7 @@ describe('code that means harm', () => {
     );
   });
 
-  test('is no reason to refuse the next', async () => {
+  test('does not cause the next call to be rejected', async () => {
     await assert.rejects(
       call(tool, { code: 'for (;;);' }, { signal: AbortSignal.timeout(300) }),
       (error) => error instanceof DOMException && error.name === 'TimeoutError',

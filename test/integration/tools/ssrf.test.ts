@@ -142,7 +142,7 @@ describe('addresses in the input of tools', () => {
     await service.close();
   });
 
-  it('are in the tools that are known to take one', () => {
+  it('are in exactly the tools known to accept one', () => {
     const found = fields.map(({ tool, name }) => `${tool.name}.${name}`);
     const known = [
       'fetch_page.url',
@@ -157,7 +157,7 @@ describe('addresses in the input of tools', () => {
     assert.deepEqual(found.toSorted(), known.toSorted());
   });
 
-  it('stand beside data and an artifact in every tool that reads a file', () => {
+  it('are accepted next to data and an artifact in every tool that reads a file', () => {
     const readers = [
       'ocr_image',
       'extract_pdf',
@@ -172,7 +172,7 @@ describe('addresses in the input of tools', () => {
     assert.deepEqual(found.map(({ tool }) => tool.name).toSorted(), readers.toSorted());
   });
 
-  it('are known by their pattern wherever a description speaks of an address to fetch', () => {
+  it('are recognized by their pattern wherever a description mentions an address to fetch', () => {
     const untold = tools.flatMap((tool) =>
       Object.entries(buildInput(tool).properties)
         .filter(
@@ -184,7 +184,7 @@ describe('addresses in the input of tools', () => {
     assert.deepEqual(untold, []);
   });
 
-  it('reach nothing inside, directly or by a redirect', async () => {
+  it('reach nothing internal, directly or by a redirect', async () => {
     const urls = innerUrls(listener.port);
     assert.ok(urls.length >= 60);
     const redirected = urls
@@ -214,7 +214,7 @@ describe('addresses in the input of tools', () => {
     assert.deepEqual(service.asked, [], 'no backing service was asked');
   });
 
-  it('are not notified of the end of a task: not when they are set, and not when they lead inside later', async () => {
+  it('are not notified of the end of a task: neither when set, nor if they resolve to internal addresses later', async () => {
     const signal = new AbortController().signal;
     const push = { token: 'token', scheme: 'Bearer', credentials: 'secret', version: '1.0' };
     const task = { id: '1', contextId: '1', artifacts: [], history: [], metadata: undefined, status: undefined };

@@ -30,7 +30,7 @@ describe.each(transports)('workers %s', (_name, create) => {
   }
 
   describe('attack: one caller floods the workers', () => {
-    test('28 endless tasks of one caller leave a worker to everybody else', async () => {
+    test('28 endless tasks of one caller leave a worker free for others', async () => {
       const { run } = await poolOf();
       const flood = Array.from({ length: 28 }, () => run('attacker', 'loop', undefined, 60_000).catch(outcomeOf));
       await sleep(300);
@@ -43,7 +43,7 @@ describe.each(transports)('workers %s', (_name, create) => {
       await Promise.all(flood);
     });
 
-    test('with a single worker, callers take turns instead of standing in one line', async () => {
+    test('with a single worker, callers take turns instead of waiting in one queue', async () => {
       const { run } = await poolOf({ size: 1 });
       const order: string[] = [];
       const named = (owner: string): Promise<unknown> => run(owner, 'sleep', 20).then(() => order.push(owner));
@@ -52,7 +52,7 @@ describe.each(transports)('workers %s', (_name, create) => {
       assert.equal(order.length, 8);
     });
 
-    test('a full queue refuses the newest task of the caller who has most, not the newcomer', async () => {
+    test("a full queue rejects the newest task of the caller with the most tasks, not a new caller's", async () => {
       const { run } = await poolOf({ size: 1, waiting: 4 });
       const running = run('attacker', 'sleep', 300);
       const flood = Array.from({ length: 4 }, (_, at) => run('attacker', 'echo', at).catch(outcomeOf));
@@ -64,7 +64,7 @@ describe.each(transports)('workers %s', (_name, create) => {
       await running;
     });
 
-    test('nobody waits for ever: a task that finds no worker in time is refused as busy', async () => {
+    test('no task waits forever: one that finds no worker in time is rejected as busy', async () => {
       const { run } = await poolOf({ size: 1, maxWaitMs: 100 });
       const running = run('attacker', 'sleep', 1_000);
       await assert.rejects(run('somebody', 'echo'), isProblem('tool-busy', /No worker became free within 0.1 s/));
@@ -72,7 +72,7 @@ describe.each(transports)('workers %s', (_name, create) => {
     });
   });
 
-  test('the clock of a task starts when its worker is ready, not when it is waited for', async () => {
+  test('starts the clock of a task when its worker is ready, not while it waits', async () => {
     const { run } = await poolOf({ size: 1 });
     const running = run('one', 'sleep', 800);
     assert.equal(await run('other', 'echo', 'in time', 300), 'in time');
@@ -80,7 +80,7 @@ describe.each(transports)('workers %s', (_name, create) => {
   });
 
   describe('attack: validate_json with a pattern that never ends', () => {
-    test('28 calls with ^(a+)+$ are answered at once, and code runs meanwhile', async () => {
+    test('28 calls with ^(a+)+$ are answered immediately, and code runs in the meantime', async () => {
       const { workers, run } = await poolOf();
       const tool = createValidateJsonTool(servicesWith({ workers }));
       const since = performance.now();
@@ -92,7 +92,7 @@ describe.each(transports)('workers %s', (_name, create) => {
       assert.ok(performance.now() - since < 8_000, 'less than two endless ones took before');
     });
 
-    test('a schema that takes long by itself is stopped after a second, since the call is free', async () => {
+    test('stops a slow schema after a second, because the call is free', async () => {
       const { workers } = await poolOf();
       const tool = createValidateJsonTool(servicesWith({ workers }));
       const items = Array.from({ length: 40_000 }, (_, at) => ({ at }));

@@ -66,7 +66,7 @@ async function earned(tool: string): Promise<string> {
   return formatMoney(await ledger.balance(toToolAccount(tool)));
 }
 
-test('a tariff is booked exactly, however many calls come at once [spec tools.cost]', async () => {
+test('charges a tariff exactly, however many calls run in parallel [spec tools.cost]', async () => {
   const answers = await Promise.all(Array.from({ length: 40 }, () => call('/t/draw')));
   assert.ok(
     answers.every(
@@ -76,7 +76,7 @@ test('a tariff is booked exactly, however many calls come at once [spec tools.co
   assert.equal(await earned('draw'), '-0.004');
 });
 
-test('a call that fails or is refused charges nothing and holds nothing', async () => {
+test('charges and holds nothing for a call that fails or is rejected', async () => {
   const paths = ['problem', 'unprocessable', 'throw', 'bad-output', 'late', 'stubborn', 'nonsense'].map(
     (how) => `/t/fail?how=${how}`,
   );
@@ -88,25 +88,25 @@ test('a call that fails or is refused charges nothing and holds nothing', async 
   assert.equal((await ledger.counts()).open, 0);
 });
 
-test('model calls come on top of the tariff, to the digit', async () => {
+test('adds model calls to the tariff, to the digit', async () => {
   const { cost_usd, cost_source } = await call(`/t/asks?model=${paid?.id ?? ''}`);
   assert.deepEqual([cost_usd, cost_source], [0.000323, 'metered']);
   assert.equal(await earned('asks'), '-0.0002');
 });
 
-test('a call that fails after asking says what the asking cost, and charges no tariff', async () => {
+test('reports the model cost of a call that fails after calling a model, and charges no tariff', async () => {
   const { status, cost_usd, cost_source } = await call(`/t/asks?model=${paid?.id ?? ''}&then=fail`);
   assert.deepEqual([status, cost_usd, cost_source], [502, 0.000123, 'metered']);
   assert.equal(await earned('asks'), '-0.0002');
 });
 
-test('what the router has not reported yet is pending, left out, and said so', async () => {
+test('reports a cost that the router has not reported yet as pending, and leaves it out of the total', async () => {
   const { cost_usd, cost_source, hint } = await call(`/t/asks?model=${late?.id ?? ''}`);
   assert.deepEqual([cost_usd, cost_source], [0.0002, 'pending']);
   assert.match(hint ?? '', /not reported the cost of one model call yet; cost_usd does not include it/);
 });
 
-test('a quota that runs low is reported, and is never overspent by calls at once [spec tools.low-quota limits.quota]', async () => {
+test('reports a low quota, and never overspends it with parallel calls [spec tools.low-quota limits.quota]', async () => {
   const answers = await Promise.all(Array.from({ length: 64 }, () => call('/t/draw', '198.51.100.7')));
   const more = await Promise.all(Array.from({ length: 60 }, () => call('/t/draw', '198.51.100.7')));
   const paidFor = [...answers, ...more].filter(({ status }) => status === 200);
@@ -115,13 +115,13 @@ test('a quota that runs low is reported, and is never overspent by calls at once
   assert.ok(paidFor.some(({ quota, hint }) => quota !== undefined && /daily quota left/.test(hint ?? '')));
 });
 
-test('with a key of one’s own no quota applies [spec tools.key]', async () => {
+test('applies no quota with the caller’s own key [spec tools.key]', async () => {
   const key = { authorization: 'Bearer sk-own-12345678' };
   assert.equal((await call('/t/draw', '198.51.100.7')).status, 402);
   assert.equal((await call('/t/draw', '198.51.100.7', key)).status, 200);
 });
 
-test('what a dead process held for a tool is given back', async () => {
+test("releases a dead process's holds for a tool", async () => {
   const debit = { account: toCallerAccount('dead'), limit: parseMoney('1') };
   await ledger.reserve({
     id: randomUUID(),
@@ -139,13 +139,13 @@ test('what a dead process held for a tool is given back', async () => {
   assert.deepEqual([used, held], [0n, 0n]);
 });
 
-test('the ledger is right to the last row', async () => {
+test('keeps the ledger correct to the last row', async () => {
   assert.deepEqual(await ledger.audit(), []);
 });
 
 artifactSuite('PostgreSQL', async () => openLedgerDatabase(await postgres.createDatabase('files')));
 
-test('the record of a use names the tool, of its tariff and of the models that it asked', async () => {
+test('names the tool in the usage records of its tariff and its model calls', async () => {
   const uses = await sample.models.ledger.get().database.query(
     {
       name: 'uses',

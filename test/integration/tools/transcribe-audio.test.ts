@@ -48,7 +48,7 @@ describe('transcribe_audio with a real model', () => {
   });
 
   for (const format of ['wav', 'mp3', 'm4a', 'ogg']) {
-    it(`[spec limits.audio-formats transcribe.answer] hears ${format}`, async () => {
+    it(`[spec limits.audio-formats transcribe.answer] transcribes ${format}`, async () => {
       const heard = await hear(`/spoken.${format}`);
       assert.equal(words(heard.text), words(sentence));
       assert.deepEqual([heard.format, heard.language], [format, 'en']);
@@ -56,12 +56,12 @@ describe('transcribe_audio with a real model', () => {
     });
   }
 
-  it('hears other words where others were spoken', async () => {
+  it('transcribes different words differently', async () => {
     const { text } = await hear('/other.ogg', { language: 'English' });
     assert.equal(words(text), 'my brother bought a new bicycle in the city');
   });
 
-  it('says that a recording is broken, and which model is missing', async () => {
+  it('reports a broken recording, and a missing model by name', async () => {
     await assert.rejects(hear('/broken.m4a'), isProblem('unprocessable', /cannot be transcribed/));
     const other = createTranscribeAudioTool({ ...services, speechModel: 'whisper-huge' });
     await assert.rejects(

@@ -106,7 +106,7 @@ describe('translate_pdf with BabelDOC', () => {
     assert.match(seen.at(-1)?.message ?? '', /passages translated/);
   });
 
-  it('translates some of the pages', async () => {
+  it('translates selected pages', async () => {
     const { result, artifact } = await runTool(
       createTranslatePdfTool(services),
       { url: `${web.url}/Two%20columns.pdf`, to: 'de', from_page: 2, model: 'alpha-v4-flash' },
@@ -125,7 +125,7 @@ describe('translate_pdf with BabelDOC', () => {
     );
   });
 
-  it('ends with what the model call ended with, and leaves the only slot free', async () => {
+  it("fails with the model call's problem, and leaves its only slot free", async () => {
     const fail = async (): Promise<unknown> =>
       runTool(
         createTranslatePdfTool(services),

@@ -66,7 +66,7 @@ describe("a workers' pod", () => {
     assert.match(JSON.stringify(result), /42/);
   });
 
-  test('that is killed loses what runs, in words, and what comes meanwhile waits for the next one', async () => {
+  test('that is killed loses its running calls with an explanation, and new ones wait for the next pod', async () => {
     const port = await freePort();
     const pod = await startPod(port);
     const workers = client(port);
@@ -82,12 +82,12 @@ describe("a workers' pod", () => {
     await meanwhile;
   });
 
-  test('that does not come back is reported as such', async () => {
+  test('that does not return is reported as such', async () => {
     const workers = client(await freePort(), { searchMs: 500 });
     await assert.rejects(workers.run(short, by('one')), isProblem('tool-busy', /No worker answers/));
   });
 
-  test('that is asked to end finishes what runs and sends away what waits', async () => {
+  test('that is asked to stop finishes running calls and returns waiting ones', async () => {
     const port = await freePort();
     const pod = await startPod(port);
     const workers = client(port);
@@ -107,7 +107,7 @@ describe("a workers' pod", () => {
     await waiting;
   });
 
-  test('ends the work of a call that its caller has left', async () => {
+  test('stops the work of a call whose caller has disconnected', async () => {
     const port = await freePort();
     await startPod(port);
     const workers = client(port);
@@ -124,7 +124,7 @@ describe("a workers' pod", () => {
     assert.ok(performance.now() - since < 10_000, 'no worker is held for them');
   });
 
-  test('of another version, which has no such module, is passed over with a hint', async () => {
+  test('of another version, which lacks the module, is skipped with a hint', async () => {
     const port = await freePort();
     await startPod(port);
     const workers = client(port);
@@ -146,7 +146,7 @@ describe('several pods', () => {
   };
   const running = (pods: readonly WorkerServer[]): number[] => pods.map((one) => one.tasks().running);
 
-  test('share the tasks of an API; one that does not answer is passed over, and what one sends away goes to the other', async () => {
+  test("share an API's tasks; one that does not respond is skipped, and tasks that one returns go to the other", async () => {
     const port = await freePort();
     const pods = [await pod('127.0.0.1', port), await pod('127.0.0.2', port)];
     const workers = client(port, { resolve: () => Promise.resolve(['127.0.0.3', '127.0.0.1', '127.0.0.2']) });
@@ -174,7 +174,7 @@ describe('several pods', () => {
   });
 });
 
-describe('attack: a taken-over pod', () => {
+describe('attack: a compromised pod', () => {
   const answers = async (body: () => Buffer | undefined): Promise<Workers> => {
     const server = createServer();
     server.on('checkContinue', (request, response) => {
@@ -192,7 +192,7 @@ describe('attack: a taken-over pod', () => {
     return client((server.address() as AddressInfo).port);
   };
 
-  test('chooses no header, and what is no answer is refused', async () => {
+  test('controls no header, and invalid responses are rejected', async () => {
     const forged = (status: number): object => ({
       kind: 'refused',
       problem: {
@@ -218,13 +218,13 @@ describe('attack: a taken-over pod', () => {
       await assert.rejects((await answers(() => bytes)).run(short, by('one')), isProblem(slug, words));
   });
 
-  test('cannot fill the memory of the API', async () => {
+  test("cannot fill the API's memory", async () => {
     const workers = await answers(() => Buffer.alloc(65 * 1_048_576));
     await assert.rejects(workers.run(short, by('one')), isProblem('tool-limit', /larger than 64 MB/));
   });
 });
 
-test('an input that is too large is refused before it is sent', async () => {
+test('rejects input that is too large before sending it', async () => {
   const port = await freePort();
   await startPod(port);
   const input = new Uint8Array(65 * 1_048_576);

@@ -47,7 +47,7 @@ describe.each(transports)('workers %s', (_name, create) => {
         { ...somebody(), ...(signal && { signal }) },
       );
 
-    test('gives what the module gives, bytes and undefined and all', async () => {
+    test('returns what the module returns, including bytes and undefined', async () => {
       const value = {
         bytes: new Uint8Array([1, 2, 3]),
         map: new Map([['a', 1]]),
@@ -63,7 +63,7 @@ describe.each(transports)('workers %s', (_name, create) => {
       assert.deepEqual(second, { pid: first.pid, count: first.count + 1 });
     });
 
-    test('hands on a problem as that problem, and a fault as an error', async () => {
+    test('passes on a problem as that problem, and a fault as an error', async () => {
       await assert.rejects(
         run('refuse'),
         (error) =>
@@ -79,7 +79,7 @@ describe.each(transports)('workers %s', (_name, create) => {
       await assert.rejects(run('leave'), problem('tool-failed', /crashed/));
     });
 
-    test('ends an endless loop in time, and goes on with a fresh process', async () => {
+    test('stops an endless loop in time, and continues with a new process', async () => {
       const before = identity.parse(await run('process'));
       await assert.rejects(run('loop', undefined, { timeoutMs: 300 }), problem('tool-limit', /longer than 0.3 s/));
       const next = identity.parse(await run('process'));
@@ -87,7 +87,7 @@ describe.each(transports)('workers %s', (_name, create) => {
       assert.equal(alive(before.pid), false);
     });
 
-    test('ends the work of a caller who has gone, running or waiting, with its reason', async () => {
+    test('stops the work of a disconnected caller, running or waiting, with its reason', async () => {
       const controller = new AbortController();
       const reason = new Error('gone');
       const all = [
@@ -105,13 +105,13 @@ describe.each(transports)('workers %s', (_name, create) => {
     });
 
     for (const deed of ['doubling', 'huge', 'split', 'buffers', 'wasm']) {
-      test(`a memory bomb (${deed}) ends its own call only`, async () => {
+      test(`a memory bomb (${deed}) ends only its own call`, async () => {
         await assert.rejects(run(deed), problem('tool-limit', /64 MB of memory/));
         assert.equal(await run('echo', 'still here'), 'still here');
       });
     }
 
-    test('refuses what comes when the queue is full, and runs what waits', async () => {
+    test('rejects tasks when the queue is full, and runs waiting ones', async () => {
       // Over a network, those that come at once may arrive in any order.
       const afterAnother = async (deed: string, value: unknown): Promise<{ readonly done: Promise<unknown> }> => {
         const done = run(deed, value);
@@ -132,7 +132,7 @@ describe.each(transports)('workers %s', (_name, create) => {
       await Promise.all(running.map(({ done }) => done));
     });
 
-    test('sees no environment, no files but its own, writes none and starts nothing', async () => {
+    test('sees no environment and only its own files, writes none and starts nothing', async () => {
       assert.deepEqual(await run('environment'), ['PWD']);
       for (const path of ['/etc/passwd', '/proc/self/environ', '/proc/1/environ'])
         await assert.rejects(run('read', path), /restricted/);
@@ -145,7 +145,7 @@ describe.each(transports)('workers %s', (_name, create) => {
     });
   });
 
-  test('closing ends all processes, and refuses what runs and what comes', async () => {
+  test('closing ends all processes, and rejects running and new tasks', async () => {
     const workers = await create({ size: 1 });
     const { pid } = identity.parse(await workers.run({ module, input: { deed: 'process' } }, somebody()));
     const calls = ['loop', 'process'].map((deed) => workers.run({ module, input: { deed } }, somebody()));
@@ -160,7 +160,7 @@ describe.each(transports)('workers %s', (_name, create) => {
     );
   });
 
-  test('idle processes are ended after a while, and beyond their number', async () => {
+  test('ends idle processes after a while, and those beyond the maximum', async () => {
     const workers = await create({ size: 2, idle: 1, idleMs: 100 });
     const pids = await Promise.all(
       [64, 65].map(
@@ -172,7 +172,7 @@ describe.each(transports)('workers %s', (_name, create) => {
     await workers.close();
   });
 
-  test('one that is slow to start is kept while nobody calls', async () => {
+  test('keeps a slow starter while there are no calls', async () => {
     const workers = await create({ size: 2, idle: 1, idleMs: 100 });
     const run = async (memoryMb: number, warm: boolean): Promise<number> =>
       identity.parse(await workers.run({ module, memoryMb, warm, input: { deed: 'process' } }, somebody())).pid;
@@ -184,7 +184,7 @@ describe.each(transports)('workers %s', (_name, create) => {
     await workers.close();
   });
 
-  test('those that are kept take no room from the others', async () => {
+  test('kept processes take no capacity from the others', async () => {
     const workers = await create({ size: 2, idle: 1, idleMs: 60_000 });
     const run = async (memoryMb: number, warm: boolean): Promise<number> =>
       identity.parse(await workers.run({ module, memoryMb, warm, input: { deed: 'process' } }, somebody())).pid;
@@ -198,7 +198,7 @@ describe.each(transports)('workers %s', (_name, create) => {
   describe('memory that workers share', () => {
     const time = z.object({ from: z.number(), to: z.number() });
 
-    test('tasks that may take more together than there is run one after the other, others at once', async () => {
+    test('runs tasks that may need more memory together than there is one after the other, and others in parallel', async () => {
       const workers = await create({ size: 2, budgetMb: 300 });
       const times = async (memoryMb: number, ms: number): Promise<z.output<typeof time>[]> => {
         const tasks = [1, 2].map(() =>
@@ -219,7 +219,7 @@ describe.each(transports)('workers %s', (_name, create) => {
       await workers.close();
     });
 
-    test('a task that takes more than there is for all is ended, and the next one works', async () => {
+    test('ends a task that needs more than the total, and the next one works', async () => {
       const workers = await create({ size: 2, budgetMb: 250 });
       await assert.rejects(
         workers.run({ module, input: { deed: 'grow', value: 600 }, memoryMb: 128 }, somebody()),
@@ -235,7 +235,7 @@ describe.each(transports)('workers %s', (_name, create) => {
   });
 });
 
-test('the budget is what the limit of the container leaves', () => {
+test("computes the budget from the container's limit", () => {
   const mb = 1_048_576;
   const budgets = [0, 2 ** 63, 1_536 * mb, 512 * mb].map((constrained) => computeMemoryBudgetMb({ constrained }));
   assert.deepEqual(budgets, [1_024, 1_024, 1_024, 256]);

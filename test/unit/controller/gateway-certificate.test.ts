@@ -17,7 +17,7 @@ async function lookOnce(registry: Registry, gateway: string): Promise<string> {
   return registry.metrics();
 }
 
-test('the end of the certificate, and afterwards that the gateway is gone', async () => {
+test("reports the certificate's expiry, and later that the gateway does not respond", async () => {
   const gateway = await startGateway(3);
   const url = `https://127.0.0.1:${gateway.port}`;
   const text = await lookOnce(new Registry(), url);

@@ -8,7 +8,7 @@ const node = (name: string, conditions: Record<string, string>) => ({
   status: { conditions: Object.entries(conditions).map(([type, status]) => ({ type, status })) },
 });
 
-test('a node that is short of something is named, with what it is short of', () => {
+test('names a node under pressure and the resource that it lacks', () => {
   const healthy = { MemoryPressure: 'False', DiskPressure: 'False', PIDPressure: 'False', Ready: 'True' };
   const items = [node('one', healthy), node('two', { ...healthy, DiskPressure: 'True' })];
   assert.deepEqual(listPressures(JSON.stringify({ items })), [

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'vitest';
 import { CommandError, run } from '../../../localnode/shell.ts';
 
-test('lines are shown as they come, and still returned and logged', async () => {
+test('passes lines on as they arrive, and still returns and logs them', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'moorage-shell-'));
   try {
     const lines: string[] = [];
@@ -22,7 +22,7 @@ test('lines are shown as they come, and still returned and logged', async () => 
   }
 });
 
-test('a failure shows the command, its exit code and the end of its output', async () => {
+test('reports a failure with the command, its exit code and the end of its output', async () => {
   await assert.rejects(run('sh', ['-c', 'echo no disk >&2; exit 3'], { onLine: () => undefined }), (error) => {
     assert.ok(error instanceof CommandError);
     assert.equal(error.exitCode, 3);
@@ -31,7 +31,7 @@ test('a failure shows the command, its exit code and the end of its output', asy
   });
 });
 
-test('a full disk is named, however much was printed after it', async () => {
+test('reports a full disk, however much output follows', async () => {
   const script = 'echo "write x: No space left on device"; seq 1 100; exit 1';
   await assert.rejects(run('sh', ['-c', script]), /\n {2}write x: No space left on device\n {2}\.\.\.\n {2}86\n/);
 });

@@ -35,7 +35,7 @@ const plans = fc
     return fc.shuffledSubarray(steps, { minLength: steps.length, maxLength: steps.length });
   });
 
-test('every step runs once, after all that it needs, and never beside another of its lane', async () => {
+test('runs every step once, after its dependencies, and never in parallel with another of its lane', async () => {
   await fc.assert(
     fc.asyncProperty(plans, async (plan) => {
       const finished = new Set<string>();
@@ -68,7 +68,7 @@ test('every step runs once, after all that it needs, and never beside another of
   );
 });
 
-test('after a failure nothing new starts, what runs is waited for, and the error names the step', async () => {
+test('starts no step after a failure, waits for running ones, and names the failed step', async () => {
   const events: string[] = [];
   const steps: Step[] = [
     {
@@ -97,7 +97,7 @@ test('after a failure nothing new starts, what runs is waited for, and the error
   assert.deepEqual(events, ['long ended']);
 });
 
-test('a reporter hears of the plan, of each step with its progress, and of the end', async () => {
+test('reports the plan, each step with its progress, and the end', async () => {
   const heard: string[] = [];
   const hear = (event: string): void => {
     heard.push(event);
@@ -144,7 +144,7 @@ test('a reporter hears of the plan, of each step with its progress, and of the e
   ]);
 });
 
-test('a need that does not exist, a circle and a repeated name are refused before anything runs', () => {
+test('rejects unknown dependencies, cycles and duplicate names before it runs anything', () => {
   const step = (name: string, ...needs: string[]): Step => ({ name, needs, run: () => Promise.resolve(undefined) });
   assert.throws(() => {
     checkSteps([step('a', 'b')]);

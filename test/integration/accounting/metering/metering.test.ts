@@ -81,7 +81,7 @@ async function untilAnswered(database: Database, answered: number): Promise<void
   while ((await count()) < answered) await sleep(50);
 }
 
-test('events are the requests that were sent, exactly, while everything is killed; after kill -9 of the gateway, each that is missing is reported', async () => {
+test('events match the sent requests exactly while every process is killed; after kill -9 of the gateway, each missing one is reported', async () => {
   const url = await postgres.createDatabase('metering');
   const [port, shipperPort] = [await freePort(), await freePort()];
   const log = join(folder, 'access.log');
@@ -164,7 +164,7 @@ for (const [name, more, hasPaths] of [
   ['the gateway of a local cluster', [], true],
   ['a Traefik as it is released, without paths', ['--accesslog.fields.names.RequestPath=drop'], false],
 ] as const)
-  test(`no query is in the access log of ${name}, nor in what is sent of it, and uses are still distinguished from files`, async () => {
+  test(`no query is in the access log of ${name}, nor in what it sends, and uses are still distinguished from files`, async () => {
     const planted = `planted-${crypto.randomUUID()}`;
     const own = mkdtempSync(join(folder, 'queries-'));
     const log = join(own, 'access.log');
@@ -221,7 +221,7 @@ for (const [name, more, hasPaths] of [
     await gateway.end('SIGKILL');
   });
 
-test('a log that cannot be sent is bounded, and what was dropped is reported to the last request', async () => {
+test('limits a log that cannot be sent, and reports dropped entries to the last request', async () => {
   const url = await postgres.createDatabase('bounded');
   const [port, shipperPort] = [await freePort(), await freePort()];
   const log = join(folder, 'bounded.log');
@@ -260,7 +260,7 @@ test('a log that cannot be sent is bounded, and what was dropped is reported to 
   await database.close();
 });
 
-test('the OTLP exporter of Traefik itself is understood', async () => {
+test("parses the output of Traefik's own OTLP exporter", async () => {
   const url = await postgres.createDatabase('otlp');
   const port = await freePort();
   const receiver = receiverProgram(url, port);

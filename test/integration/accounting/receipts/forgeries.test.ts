@@ -112,14 +112,14 @@ async function verify(...files: string[]): Promise<{ exitCode: number | undefine
   return { exitCode, output: stdout + stderr };
 }
 
-test('what the issuer really answered is right', async () => {
+test("accepts the issuer's genuine answers", async () => {
   const { exitCode, output } = await verify('charges.json', 'statement.json');
   assert.equal(exitCode, 0, output);
   assert.match(output, /charges\.json: right, .* 3 lines, 3 of them in sealed days/);
   assert.match(output, /statement\.json: right, .* 1 lines, 1 of them in sealed days/);
 });
 
-test('attack: each document that an issuer forged and signed is refused, and the forged field is named', async () => {
+test('attack: rejects each document that an issuer forged and signed, and names the forged field', async () => {
   const { exitCode, output } = await verify(...forgeries.map((_, index) => `forged-${index}.json`));
   assert.equal(exitCode, 1);
   const lines = output.split('\n');

@@ -33,7 +33,7 @@ const post = (n: number, at = '2026-03-01T12:00:00Z') => postAt(database, { refe
 const many = (from: number, to: number, at?: string) =>
   Promise.all(Array.from({ length: to - from }, (_, n) => post(from + n, at)));
 
-test('two replicas at once link each posting once', async () => {
+test('two replicas in parallel link each posting once', async () => {
   await many(0, 600);
   const other = await openLedgerDatabase(url);
   try {
@@ -61,7 +61,7 @@ test('two replicas at once link each posting once', async () => {
   });
 });
 
-test('a posting with a lower number that commits later is linked, into the current day when its own is sealed', async () => {
+test('links a posting with a lower number that commits later, into the current day if its own is sealed', async () => {
   const slow = new Client({ connectionString: url });
   await slow.connect();
   const postOn = (reference: string) =>
@@ -85,7 +85,7 @@ test('a posting with a lower number that commits later is linked, into the curre
   assert.deepEqual((await verdict('2026-03-02T00:06:00Z')).findings, []);
 });
 
-test('processes that are killed at any time, and a crash of the server, leave a record that goes on', async () => {
+test('the record stays consistent when processes are killed at any time, and when the server crashes', async () => {
   let posted = 0;
   for (let round = 0; round < 6; round += 1) {
     await many(posted, (posted += 150), `2026-03-0${round + 1}T12:00:00Z`);
@@ -111,7 +111,7 @@ test('processes that are killed at any time, and a crash of the server, leave a 
   assert.deepEqual([findings, links, days], [[], posted, 7]);
 });
 
-test('an installation that had transactions before receipts links and seals from the first one on', async () => {
+test('an installation with transactions from before receipts links and seals from the first one on', async () => {
   await database.close();
   url = await postgres.createEmptyDatabase('before');
   database = await openDatabase(url);
@@ -127,7 +127,7 @@ test('an installation that had transactions before receipts links and seals from
   assert.deepEqual((await verdict('2026-02-03T12:00:00Z')).findings, []);
 });
 
-test('a record rolled back to an earlier state is seen by whoever kept a day or a checkpoint', async () => {
+test('anyone who kept a day or a checkpoint detects a record rolled back to an earlier state', async () => {
   await many(0, 30);
   await advanceTo(database, '2026-03-02T12:00:00Z');
   await many(30, 40, '2026-03-02T12:00:00Z');
@@ -159,7 +159,7 @@ test('a record rolled back to an earlier state is seen by whoever kept a day or 
   );
 });
 
-test('settling waits for no lock of the record', async () => {
+test('settling does not wait for a lock of the record', async () => {
   await many(0, 10);
   const holding = new Client({ connectionString: url });
   await holding.connect();

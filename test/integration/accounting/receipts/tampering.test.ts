@@ -62,7 +62,7 @@ afterEach(() => client.query('rollback'));
 
 const findings = async () => (await verifyRecord({ database, keys, now: new Date(now) })).findings;
 
-test(`${rounds} random tamperings are all found`, async () => {
+test(`detects all of ${rounds} random manipulations`, async () => {
   assert.deepEqual(await findings(), []);
   const made = new Map<string, number>();
   for (let round = 0; round < rounds; round += 1) {
@@ -80,7 +80,7 @@ test(`${rounds} random tamperings are all found`, async () => {
   process.stdout.write(`${JSON.stringify(Object.fromEntries(made))}\n`);
 });
 
-test('the help that a tampering has in making the chain again makes the chain that is there', async () => {
+test('the helper that recomputes the chain for a manipulation reproduces the genuine chain', async () => {
   await rechain(client, '2026-03-02');
   assert.deepEqual(await findings(), []);
 });

@@ -74,7 +74,7 @@ const changed = (name: string, change: (text: string) => string): string => {
 };
 const offline = ['--keys', 'keys.json', '--days', 'days.json'];
 
-test('a document is checked against its issuer', async () => {
+test('verifies a document against its issuer', async () => {
   const { exitCode, lines } = await verify('charges.json', 'checkpoint.json', 'days.json');
   assert.equal(exitCode, 0, lines);
   assert.match(lines, new RegExp(`charges.json: right, signed by ${issuer}, 3 lines, 3 of them in sealed days`));
@@ -83,7 +83,7 @@ test('a document is checked against its issuer', async () => {
   assert.match(other.lines, /its issuer is http:\/\/127.0.0.1:\d+, not https:\/\/moorage.example.org/);
 });
 
-test('a document is checked offline, and what was changed in it is found', async () => {
+test('verifies a document offline, and finds what was changed in it', async () => {
   assert.deepEqual(await verify('charges.json', ...offline).then(({ exitCode }) => exitCode), 0);
   const edited = changed('charges.json', (text) => text.replace('"0.0001"', '"0.0002"'));
   const { exitCode, lines } = await verify(edited, ...offline);
@@ -95,7 +95,7 @@ test('a document is checked offline, and what was changed in it is found', async
   assert.match(forged.lines, /not to be trusted/);
 });
 
-test('the database is checked, with what was kept of it', async () => {
+test('verifies the database, against what was kept of it', async () => {
   const right = await verify('--database', databaseUrl, '--keys', 'keys.json', 'days.json', 'checkpoint.json');
   // The day that is sealed here has not ended yet by the clock, so nothing is overdue.
   assert.equal(right.exitCode, 0, right.lines);
@@ -115,7 +115,7 @@ test('the database is checked, with what was kept of it', async () => {
   assert.match(lines, /^\d+ findings in 3 transactions/m);
 });
 
-test('without keys the database is not asked for any, and a wrong command line ends in the usage', async () => {
+test('requests no keys from the database if there are none, and prints the usage for a wrong command line', async () => {
   const without = await verify('--database', databaseUrl);
   assert.equal(without.exitCode, 1);
   assert.match(without.lines, /set --keys, --issuer or MOORAGE_RECEIPT_KEY/);

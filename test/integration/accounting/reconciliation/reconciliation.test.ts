@@ -79,7 +79,7 @@ async function pass(numbers: readonly number[]): Promise<void> {
 
 const upTo = (last: number): number[] => Array.from({ length: last }, (_none, index) => index + 1);
 
-test('a clean day is equal everywhere, and says so of each side', async () => {
+test('a clean day is equal everywhere, and reports every side', async () => {
   for (const kind of ['ask', 'ask', 'own', 'tool', 'app'] as const) await records.call(kind);
   await pass(upTo(20));
   const made = await reconciled();
@@ -128,7 +128,7 @@ test('an empty day is equal', async () => {
   assert.ok(made.comparisons.every(({ outcome }) => outcome === 'equal'));
 });
 
-test('requests that a gateway counted: lost, missing, refused, and one that is none of these', async () => {
+test('reports requests that a gateway counted: lost, missing, refused, and one that is none of these', async () => {
   await pass(upTo(10).filter((number) => number !== 4 && number !== 5));
   await client.query('update metering.gap set lost_at = clock_timestamp()');
   await pass([12]);
@@ -153,7 +153,7 @@ test('requests that a gateway counted: lost, missing, refused, and one that is n
   assert.deepEqual([broken.outcome, broken.unexplained.events], ['different', 1]);
 });
 
-test('calls whose use, hold or cost is not as it was settled are named', async () => {
+test('names calls whose use, hold or cost differs from the settlement', async () => {
   const [noUse, noHold, cheaper, gone] = [
     await records.call('ask'),
     await records.call('tool'),
@@ -190,7 +190,7 @@ test('calls whose use, hold or cost is not as it was settled are named', async (
   assert.deepEqual(ledger.unexplained, { events: 5, usd: '0.0105' });
 });
 
-test('what waits and what was given up stands apart; a process that died before it wrote the use explains itself', async () => {
+test('lists pending and abandoned costs separately; a process that died before it wrote the use explains itself', async () => {
   const pending = await records.reserve('ask');
   await records.ledger.pend(pending, { reference: 'gen-1', usage: { kind: 'ask' } });
   const dead = await records.reserve('ask');
@@ -212,7 +212,7 @@ test('what waits and what was given up stands apart; a process that died before 
   assert.deepEqual([ledger.outcome, made.waits, made.unexplained.events], ['explained', true, 0]);
 });
 
-test('a bill with calls more, less, dearer, unsettled and of others', async () => {
+test('compares a bill with extra, missing, dearer, unsettled and foreign calls', async () => {
   const [missing, dearer, free] = [await records.call('ask'), await records.call('ask'), await records.call('ask')];
   records.bill.splice(0, 2);
   records.billed(dearer, '0.003');
@@ -258,7 +258,7 @@ test('a bill with calls more, less, dearer, unsettled and of others', async () =
   assert.ok(!JSON.stringify(router.differences).includes(free) && !JSON.stringify(router.differences).includes(own));
 });
 
-test('costs at an estimate are listed as such, and explain a bill that has another amount or none', async () => {
+test('lists estimated costs, which explain a bill with a different amount or none', async () => {
   const [unbilled, billed] = [await records.reserve('ask'), await records.reserve('ask')];
   for (const hold of [unbilled, billed])
     await records.ledger.settle({ hold, cost: parseMoney('0.01'), source: 'estimated', usage: { kind: 'ask' } });
@@ -283,7 +283,7 @@ test('costs at an estimate are listed as such, and explain a bill that has anoth
   assert.deepEqual([alone.outcome, alone.apart], ['not_known', [{ kind: 'estimated', events: 2, usd: '0.02' }]]);
 });
 
-test('settled costs are compared with tokens at list prices: nothing billed and more than the list are unexplained', async () => {
+test('compares settled costs with list prices: nothing billed and more than the list are unexplained', async () => {
   const settle = async (cost: string, tokensIn: number, tokensOut: number): Promise<void> => {
     const hold = await records.reserve('ask');
     const usage = { kind: 'ask', model: 'priced', tokensIn, tokensOut };
@@ -313,7 +313,7 @@ test('settled costs are compared with tokens at list prices: nothing billed and 
   assert.ok(differences(dearer).some((one) => JSON.stringify(one) === '["above_list","priced",0,"0.0065"]'));
 });
 
-test('a call over midnight is one of the day on which it began, and its record of the next day is found', async () => {
+test('counts a call across midnight on the day on which it started, and finds its record of the next day', async () => {
   records.now = new Date('2026-03-02T23:59:59.990Z');
   await records.call('ask');
   assert.equal(records.bill[0]?.at.toISOString().slice(0, 10), '2026-03-03');
@@ -321,7 +321,7 @@ test('a call over midnight is one of the day on which it began, and its record o
     assert.equal(named(await reconciled(new Date('2026-03-04T01:00:00Z'), each), 'router').outcome, 'equal', each);
 });
 
-test('until now: a call that was settled a minute ago may not be in the bill yet', async () => {
+test('up to now: a call settled a minute ago may not be in the bill yet', async () => {
   const fresh = await records.call('ask');
   records.bill.length = 0;
   const made = await reconciled(new Date(records.now.getTime() + 60_000));
@@ -329,7 +329,7 @@ test('until now: a call that was settled a minute ago may not be in the bill yet
   assert.deepEqual([made.complete, made.waits, made.unexplained.events], [false, true, 0]);
 });
 
-test('a router that keeps no records is not known, and never equal; entries by hand are found all the same', async () => {
+test('a router that keeps no records is unknown, and never equal; manual entries are found all the same', async () => {
   await records.call('ask');
   records.answer = { outcome: 'not known', why: 'it has no database' };
   const unknown = named(await reconciled(), 'router');
@@ -347,7 +347,7 @@ test('a router that keeps no records is not known, and never equal; entries by h
   assert.equal(corrected.outcome, 'different');
 });
 
-test('a router that reports sums alone', async () => {
+test('compares sums with a router that reports only sums', async () => {
   await records.call('ask');
   const answer = async (calls: number, usd: string): Promise<ComparisonResult> => {
     records.answer = { outcome: 'totals', calls, amount: parseMoney(usd) };
@@ -370,7 +370,7 @@ test('a router that reports sums alone', async () => {
   ]);
 });
 
-test('sums that are not those of their uses, and uses that are gone', async () => {
+test('finds sums that differ from those of their uses, and missing uses', async () => {
   await pass(upTo(6));
   await database.query(rollUp, []);
   const raw = "delete from ledger.usage where id = 'gateway-a-3'";
@@ -395,7 +395,7 @@ test('sums that are not those of their uses, and uses that are gone', async () =
   assert.equal(bytes.unexplained.events, 2);
 });
 
-test('a day is due once, for one replica; again while it waits; an explanation stands as long as the difference is the same', async () => {
+test('a day is due once, on one replica, and again while it waits; an explanation holds while the difference is the same', async () => {
   const store = new ReconciliationStore(database);
   const schedule = { afterMs: 1_200_000, againMs: 21_600_000, days: 7, leaseMs: 60_000 };
   assert.equal(await store.claimDue(schedule, new Date('2026-03-03T00:10:00Z')), '2026-03-01');

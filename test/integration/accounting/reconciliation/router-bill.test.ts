@@ -58,7 +58,7 @@ async function resultOf(): Promise<Reconciliation> {
   return reconciliation.parse(JSON.parse((await command('--json')).text));
 }
 
-test('whole answers and streams: each call of the ledger is in the bill, at its amount', async () => {
+test('responses and streams: each call of the ledger is in the bill, with its amount', async () => {
   for (let index = 0; index < 12; index += 1) {
     const body = { prompt: `Question ${index}`, max_tokens: 60, stream: index % 3 === 0 };
     const answer = await post(`${api.url}/api/ask`, body);
@@ -74,7 +74,7 @@ test('whole answers and streams: each call of the ledger is in the bill, at its 
   assert.match(text, /Nothing is unexplained\.\n$/);
 });
 
-test('a call that LiteLLM billed dearer, one that it lacks and one that nobody here made are named', async () => {
+test('names a call that LiteLLM billed higher, one that it lacks and one that was not made here', async () => {
   const [dearer, lacked] = router.spendLogs().map((row) => spendRow.parse(JSON.parse(row)));
   const strange = 'b5b5b5b5-0000-4000-8000-000000000001';
   const changed = (row: string, fields: object): string =>
@@ -108,7 +108,7 @@ test('a call that LiteLLM billed dearer, one that it lacks and one that nobody h
   billed.change = (rows) => rows;
 });
 
-test('a LiteLLM without a database is not known', async () => {
+test('reports a LiteLLM without a database as unknown', async () => {
   const { url } = billed;
   Object.assign(billed, { url: router.url });
   const { comparisons, unexplained } = await resultOf();
@@ -119,7 +119,7 @@ test('a LiteLLM without a database is not known', async () => {
   assert.equal(unexplained.events, 0);
 });
 
-test('the endpoints show what the program kept', async () => {
+test("the endpoints show the program's results", async () => {
   const { days } = z
     .object({ days: z.array(z.looseObject({ day: z.string(), url: z.url() })) })
     .parse(await (await fetch(`${api.url}/api/reconciliation`)).json());

@@ -83,11 +83,11 @@ const posted = {
   row: expected.row,
 };
 
-test('everything that was to happen did', () => {
+test('every planned event happened', () => {
   for (const [what, count] of Object.entries(year)) assert.ok(count > 3, `${what}: ${String(count)}`);
 });
 
-test('each day of each app accrues what its uses are worth', async () => {
+test('each day of each app accrues the value of its uses', async () => {
   const rows = await database.query(expected, []);
   assert.ok(rows.length > 2.7 * days.length, `${rows.length} rows`);
   const normal = (list: typeof rows): string[] =>
@@ -97,7 +97,7 @@ test('each day of each app accrues what its uses are worth', async () => {
   assert.deepEqual(normal(await database.query(posted, [])), normal(rows));
 });
 
-test('statements add up from month to month, to what the ledger owes', async () => {
+test('statements add up from month to month, and to the balance in the ledger', async () => {
   const ledger = new Ledger(database);
   const months = Array.from({ length: 14 }, (_, index) => new Date(Date.UTC(2027, index, 1)).toISOString().slice(0, 7));
   const states = new Set<string>();
@@ -127,14 +127,14 @@ test('statements add up from month to month, to what the ledger owes', async () 
   assert.ok(states.has('final'));
 });
 
-test('the ledger balances, and each line is as it was posted', async () => {
+test('the ledger balances, and each line is unchanged', async () => {
   const { faults, imbalance } = await new Ledger(database).auditAtLength();
   assert.deepEqual(faults, []);
   assert.equal(imbalance, 0n);
   assert.deepEqual(await database.transaction((transaction) => findLineFaults(transaction)), []);
 });
 
-test('what was final has not changed since', async () => {
+test('final statements have not changed since', async () => {
   const rows = await database.query(
     {
       name: 'year-after-final',
@@ -146,7 +146,7 @@ test('what was final has not changed since', async () => {
   assert.deepEqual(rows, []);
 });
 
-test('attack: a line that is changed or deleted in the database is found', async () => {
+test('attack: detects a changed or deleted line in the database', async () => {
   const chance = random(7);
   const attacks = chooseRepetitions({ usual: 50, deep: 200 });
   const changes = [
@@ -179,7 +179,7 @@ test('attack: a line that is changed or deleted in the database is found', async
   assert.deepEqual(await database.transaction((transaction) => findLineFaults(transaction)), []);
 });
 
-test('all of it run again posts nothing', async () => {
+test('running everything again posts nothing', async () => {
   await database.query(
     { name: 'year-again', text: "update revenue.progress set received_until = '-infinity'", row: z.unknown() },
     [],

@@ -119,7 +119,7 @@ const podObject = (index: number): object => ({
 });
 
 test(
-  'nothing flows before the pods are known; then policies, labels, restarts and a flushed table are followed',
+  'blocks all traffic until the pods are known, then follows policies, labels, restarts and a flushed table',
   { skip, timeout: 120_000 },
   async () => {
     assert.equal(await reaches(), true, 'without rules');

@@ -21,7 +21,7 @@ import {
 import { arpFrame, datagramFrame } from '../../../support/network-policy/frames.ts';
 import { NODE_BRIDGE, NODE_PORTS } from '../../../support/network-policy/lab.ts';
 
-test('the loopback services of the node are closed to pods even where loopback is routed', { skip }, async () => {
+test("closes the node's loopback services to pods even if loopback is routed", { skip }, async () => {
   await pod(0).sysctl('net.ipv4.conf.all.route_localnet=1');
   await pod(0).ip('addr', 'del', '127.0.0.1/8', 'dev', 'lo');
   await pod(0).ip('route', 'add', '127.0.0.0/8', 'via', NODE_BRIDGE);
@@ -35,7 +35,7 @@ test('the loopback services of the node are closed to pods even where loopback i
   }
 });
 
-test('a pod that gives itself the address of another is not heard', { skip }, async () => {
+test("drops packets of a pod that gives itself another's address", { skip }, async () => {
   const stolen = '10.244.0.99';
   await pod(0).ip('addr', 'add', `${stolen}/24`, 'dev', 'eth0');
   try {
@@ -49,7 +49,7 @@ test('a pod that gives itself the address of another is not heard', { skip }, as
   }
 });
 
-test('IPv6 between pods is closed', { skip }, async () => {
+test('blocks IPv6 between pods', { skip }, async () => {
   for (const index of [0, 1]) await pod(index).ip('addr', 'add', `fd00::${index + 2}/64`, 'dev', 'eth0', 'nodad');
   await opens(pod(0), 'fd00::3', 1, { op: 'udp' });
   await enforce(lot());
@@ -68,7 +68,7 @@ async function getsThrough(text: string, forged: Uint8Array): Promise<boolean> {
   return heard.includes(text);
 }
 
-test('frames forged to go around the rules do not arrive', { skip }, async () => {
+test('drops frames forged to bypass the rules', { skip }, async () => {
   const from = { mac: pod(0).mac, address: podAddress(0) };
   const to = { mac: pod(1).mac, address: podAddress(1) };
   // A port of its own for each, so that none belongs to a flow that an earlier one opened.
@@ -108,7 +108,7 @@ test('frames forged to go around the rules do not arrive', { skip }, async () =>
   );
 });
 
-test('a pod that helps another to pose as a third is not heard', { skip }, async () => {
+test('drops packets of a pod that helps another one to impersonate a third', { skip }, async () => {
   const from = { mac: pod(0).mac, address: podAddress(0) };
   const posing = (text: string, fromPort: number): [string, Uint8Array] => [
     text,
@@ -124,7 +124,7 @@ test('a pod that helps another to pose as a third is not heard', { skip }, async
   }
 });
 
-test('a pod cannot announce the address of another as its own', { skip }, async () => {
+test("keeps a pod from announcing another's address", { skip }, async () => {
   const neighbour = async (): Promise<string> =>
     (await execa('ip', ['-n', pod(2).name, 'neigh', 'show', podAddress(1)])).stdout;
   await opens(pod(2), podAddress(1), 1);
@@ -139,7 +139,7 @@ test('a pod cannot announce the address of another as its own', { skip }, async 
   assert.doesNotMatch(await neighbour(), new RegExp(pod(0).mac));
 });
 
-test('when bridged packets are not shown to the rules, they do not pass', { skip }, async () => {
+test('drops bridged packets that the rules do not see', { skip }, async () => {
   await enforce(lot());
   await opens(pod(0), podAddress(1), 1);
   await lab.node.sysctl('net.bridge.bridge-nf-call-iptables=0');

@@ -27,7 +27,7 @@ import {
 } from '../../../support/network-policy/bench.ts';
 import { NODE_BRIDGE, NODE_OUTSIDE, NODE_PORTS, WORLD } from '../../../support/network-policy/lab.ts';
 
-test('without a policy everything flows', { skip }, async () => {
+test('allows all traffic without a policy', { skip }, async () => {
   await enforce(lot());
   await opens(pod(0), podAddress(1), 1);
   await opens(pod(0), podAddress(1), 1, { op: 'udp' });
@@ -37,7 +37,7 @@ test('without a policy everything flows', { skip }, async () => {
   await opens(lab.node, podAddress(1), 1);
 });
 
-test('a denied pod sends and hears nothing on its own bridge, and its node still reaches it', { skip }, async () => {
+test('blocks a denied pod on its own bridge, except from its node', { skip }, async () => {
   await enforce(lot({ ...denyAll, podSelector: only('pod1') }));
   await Promise.all([
     silent(pod(0), podAddress(1), 1),
@@ -50,7 +50,7 @@ test('a denied pod sends and hears nothing on its own bridge, and its node still
   ]);
 });
 
-test('ingress by labels, namespace, port range and name', { skip }, async () => {
+test('allows ingress by labels, namespace, port range and name', { skip }, async () => {
   await enforce(
     lot({
       podSelector: only('pod1'),
@@ -72,7 +72,7 @@ test('ingress by labels, namespace, port range and name', { skip }, async () => 
   ]);
 });
 
-test('egress to the world but not to the node, the pods or the metadata address', { skip }, async () => {
+test('allows egress to the world but not to the node, the pods or the metadata address', { skip }, async () => {
   const except = ['10.0.0.0/8', '169.254.0.0/16', `${NODE_OUTSIDE}/32`];
   const rule = { to: [{ ipBlock: { cidr: '0.0.0.0/0', except } }] };
   await enforce(lot());
@@ -98,7 +98,7 @@ test('egress to the world but not to the node, the pods or the metadata address'
 });
 
 test(
-  'a Service and a host port are judged by the pod behind them, and a pod reaches itself through its Service',
+  'evaluates a Service and a host port for the pod behind them, and lets a pod reach itself through its Service',
   { skip },
   async () => {
     const ingress = [{ from: [{ podSelector: only('pod0') }], ports: [{ port: 1 }] }];
@@ -119,7 +119,7 @@ test(
   },
 );
 
-test('an open connection outlives a change of rules; a new one does not come about', { skip }, async () => {
+test('keeps open connections when rules change, and blocks new ones', { skip }, async () => {
   await enforce(lot());
   const held = await pod(0).ask({ op: 'hold', host: podAddress(1), port: 1 });
   assert(typeof held === 'number');
@@ -128,32 +128,28 @@ test('an open connection outlives a change of rules; a new one does not come abo
   await silent(pod(0), podAddress(1), 1);
 });
 
-test(
-  'a pod that is not known yet sends and hears nothing, except from its node once it is attached',
-  { skip },
-  async () => {
-    const all = lot();
-    const known = { ...all, pods: all.pods.filter(({ name }) => name !== 'pod1') };
-    await enforce(known);
-    await Promise.all([
-      silent(pod(1), podAddress(0), 1),
-      silent(pod(0), podAddress(1), 1),
-      silent(pod(1), WORLD[0], 1),
-      silent(pod(1), NODE_BRIDGE, NODE_PORTS.api),
-      silent(lab.outside, podAddress(1), 1),
-    ]);
-    await applier.apply(derive({ ...snapshotOf(all), pods: snapshotOf(known).pods }, SCOPE).tables);
-    await Promise.all([
-      opens(lab.node, podAddress(1), 1),
-      silent(pod(1), podAddress(0), 1),
-      silent(pod(1), NODE_BRIDGE, NODE_PORTS.api),
-    ]);
-    await enforce(all);
-    await opens(pod(1), podAddress(0), 1);
-  },
-);
+test('blocks a pod that is not known yet, except from its node once it is attached', { skip }, async () => {
+  const all = lot();
+  const known = { ...all, pods: all.pods.filter(({ name }) => name !== 'pod1') };
+  await enforce(known);
+  await Promise.all([
+    silent(pod(1), podAddress(0), 1),
+    silent(pod(0), podAddress(1), 1),
+    silent(pod(1), WORLD[0], 1),
+    silent(pod(1), NODE_BRIDGE, NODE_PORTS.api),
+    silent(lab.outside, podAddress(1), 1),
+  ]);
+  await applier.apply(derive({ ...snapshotOf(all), pods: snapshotOf(known).pods }, SCOPE).tables);
+  await Promise.all([
+    opens(lab.node, podAddress(1), 1),
+    silent(pod(1), podAddress(0), 1),
+    silent(pod(1), NODE_BRIDGE, NODE_PORTS.api),
+  ]);
+  await enforce(all);
+  await opens(pod(1), podAddress(0), 1);
+});
 
-test('a policy that is not understood denies the pods that it selects, and no others', { skip }, async () => {
+test('denies the pods that an invalid policy selects, and no others', { skip }, async () => {
   const strange = {
     podSelector: only('pod1'),
     policyTypes: ['Ingress'],
@@ -198,7 +194,7 @@ async function listed(): Promise<string[]> {
 }
 
 test(
-  'for any cluster the kernel does what the API says, also after step-by-step changes',
+  'property: the kernel enforces what the API specifies for any cluster, also after incremental changes',
   { skip, timeout: 300_000 },
   async () => {
     const flows: Flow[] = ADDRESSES.flatMap((source) =>

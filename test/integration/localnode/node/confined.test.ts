@@ -122,7 +122,7 @@ async function runIn(script: string, disk: number): Promise<string> {
   return readFileSync(at('out/report'), 'utf8');
 }
 
-test('every file of the node is read-only, whatever its path; folders are not', async () => {
+test('makes every file of the node read-only, whatever its path, but not folders', async () => {
   const script = files.map((path) => `echo mine >> '${path}' && echo "WRITTEN"`).join('; ');
   const report = await runIn(script, 16 * MiB);
   assert.doesNotMatch(report, /WRITTEN/);
@@ -130,7 +130,7 @@ test('every file of the node is read-only, whatever its path; folders are not', 
   for (const path of files) assert.equal(readFileSync(source(path), 'utf8'), 'of the node\n');
 });
 
-test('the container writes little more than its limit, however it tries, and it is counted', async () => {
+test('limits what a container writes, however it tries, and counts it', async () => {
   const script = `
     dd if=/dev/zero of=/one bs=1M count=64; ls -ln /one
     i=0; while mkdir /many$i && dd if=/dev/zero of=/many$i/x bs=64k count=1; do i=$((i+1)); done
@@ -144,7 +144,7 @@ test('the container writes little more than its limit, however it tries, and it 
   assert.equal(await bytesIn(at('upper')), taken, 'it is seen where containerd looks');
 });
 
-test('what is removed is given back to the node, and nothing is left of a container that is deleted', async () => {
+test('returns freed space to the node, and leaves nothing of a deleted container', async () => {
   await runIn('dd if=/dev/zero of=/one bs=1M count=64', 16 * MiB);
   assert.ok((await runc('delete', id)).failed, 'it runs');
   assert.ok(mounted().length > 1, 'so it keeps its disk');
@@ -155,7 +155,7 @@ test('what is removed is given back to the node, and nothing is left of a contai
   assert.deepEqual((await run('find', [at('images'), at('mounts'), '-mindepth', '1'])).trim(), '');
 });
 
-test('a log comes through whole, also by /dev/stdout and from another user, but a flood has to wait', async () => {
+test('passes a log through completely, also from /dev/stdout and another user, but throttles a flood', async () => {
   const asUser = 'setpriv --reuid=1000 --clear-groups sh -c "echo user; echo user >&2"';
   await runIn(`(echo one > /dev/stdout; echo two > /dev/stderr; ${asUser}) > /proc/1/fd/1 2> /proc/1/fd/2`, 16 * MiB);
   await waitFor('the log', () => Promise.resolve(readFileSync(at('stderr'), 'utf8').includes('user')), { seconds: 10 });
@@ -167,7 +167,7 @@ test('a log comes through whole, also by /dev/stdout and from another user, but 
   assert.ok(size > 1 * MiB && size < 8 * MiB, `${size} bytes in 4 s`);
 });
 
-test('a container whose limit is not known is not made', async () => {
+test('does not create a container whose limit is unknown', async () => {
   await writeSpec('true', {});
   assert.ok((await runc('create', '--bundle', at('bundle'), id)).failed);
   assert.match(readFileSync(at('log'), 'utf8'), /"level":"error","msg":"this pod does not say how much disk/);

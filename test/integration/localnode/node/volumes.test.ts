@@ -43,7 +43,7 @@ async function provision(name: 'setup' | 'teardown', size: number, sized: 'yes' 
   await run('/bin/sh', ['-c', scriptOf(name, sized)], { env: { VOL_DIR: volume, VOL_SIZE_BYTES: String(size) } });
 }
 
-test('a volume takes what it was asked for and no byte more; removed, nothing of it is left', async () => {
+test('limits a volume to its size, and leaves nothing of it after removal', async () => {
   await provision('setup', MiB);
   await provision('setup', MiB);
   assert.deepEqual(mounts(), [volume]);
@@ -60,7 +60,7 @@ test('a volume takes what it was asked for and no byte more; removed, nothing of
   assert.equal(await run('ls', ['-A', folder]), '');
 });
 
-test('after a restart of the machine it is mounted again, with what is in it', async () => {
+test('mounts it again after a reboot, with its contents', async () => {
   await provision('setup', 8 * MiB);
   writeFileSync(join(volume, 'kept'), 'x');
   await run('umount', [volume]);
@@ -71,7 +71,7 @@ test('after a restart of the machine it is mounted again, with what is in it', a
   assert.deepEqual(mounts(), [volume]);
 });
 
-test('without loop devices it is a folder, as before', async () => {
+test('creates a folder without loop devices', async () => {
   await provision('setup', MiB, 'no');
   assert.deepEqual(mounts(), []);
   assert.ok(existsSync(volume));

@@ -51,7 +51,7 @@ const pruneHello = async (
 const spaceRefusal = async (): Promise<unknown> =>
   ((await (await fetch(`http://${registry.proxy.host}/space`)).json()) as { refusal?: unknown }).refusal;
 
-test('what serves and the newest before it stay whole; the rest goes, and so do its bytes', async () => {
+test('keeps what serves and the newest images before it, and removes the rest with its bytes', async () => {
   const app = hello();
   const images: PushedImage[] = [];
   const base = randomBytes(mebibyte);
@@ -69,7 +69,7 @@ test('what serves and the newest before it stay whole; the rest goes, and so do 
   assert.equal(await pruneHello(app, served, images), 0, 'the second time, there is nothing to remove');
 });
 
-test('a cache that is too large goes, that of the image alone stays, and so does one that is small enough', async () => {
+test("removes a cache that is too large, and keeps the image's cache and one that is small enough", async () => {
   const app = hello();
   const repository = formatCacheRepository(app);
   const small = await pushImage(registry, app, cacheTags.image, { repository, bytes: 2 * mebibyte });
@@ -84,7 +84,7 @@ test('a cache that is too large goes, that of the image alone stays, and so does
   assert.deepEqual(whole, [true, false, true]);
 });
 
-test('an app that is deleted leaves nothing behind, and its namesake keeps everything', async () => {
+test('removes everything of a deleted app, and keeps everything of its namesake', async () => {
   const [gone, namesake] = [hello(), hello()];
   const base = randomBytes(mebibyte);
   const empty = await disk.usedBytes();
@@ -98,7 +98,7 @@ test('an app that is deleted leaves nothing behind, and its namesake keeps every
   assert.ok((await disk.usedBytes()) - empty < 3 * mebibyte);
 });
 
-test('with the token of a build nothing is removed, and with that of the operator nothing is pushed or read', async () => {
+test("lets a build token remove nothing, and the operator's token push and read nothing", async () => {
   const app = hello();
   const image = await pushImage(registry, app, formatImageTag(1));
   const path = `http://${registry.proxy.host}/v2/apps/hello.${app.uid}`;
@@ -116,7 +116,7 @@ test('with the token of a build nothing is removed, and with that of the operato
   assert.ok(await isWhole(registry, app, image));
 });
 
-test('pushes that run while garbage is collected all succeed, and none of them loses a layer', async () => {
+test('pushes during garbage collection succeed, and none loses a layer', async () => {
   const app = hello();
   const garbage = await pushImage(registry, app, formatImageTag(1), { bytes: 4 * mebibyte });
   const served = await pushImage(registry, app, formatImageTag(2));
@@ -152,7 +152,7 @@ test('pushes that run while garbage is collected all succeed, and none of them l
   for (const image of [served, ...pushed]) assert.ok(await isWhole(registry, app, image));
 });
 
-test('a full registry says so to the build and to the operator, and takes pushes again when there is space', async () => {
+test('reports a full registry to the build and to the operator, and accepts pushes again when there is space', async () => {
   const app = hello();
   const images: PushedImage[] = [];
   for (let number = 1; number <= 5; number += 1)
@@ -176,7 +176,7 @@ test('a full registry says so to the build and to the operator, and takes pushes
   assert.ok(await isWhole(registry, app, served));
 });
 
-test('builds in a row take no more than what is kept, on a disk that all of them together would not fit', async () => {
+test('keeps successive builds within the limit, on a disk that could not hold all of them', async () => {
   const app = hello();
   const images: PushedImage[] = [];
   const base = randomBytes(mebibyte);

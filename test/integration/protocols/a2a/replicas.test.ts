@@ -128,7 +128,7 @@ function taskIn({ body }: Notification, version: string): Task {
 }
 
 for (const version of versions) {
-  test(`A2A ${version}: a stream that one replica began is followed at another, as is its task`, async () => {
+  test(`A2A ${version}: another replica follows a stream and its task that one replica started`, async () => {
     const [here, there] = await Promise.all([clientOf(at(0), version), clientOf(at(1), version)]);
     const begun = asTask(await here.sendMessage(request(dig(), { returnImmediately: true })));
     const lines: string[] = [];
@@ -142,7 +142,7 @@ for (const version of versions) {
       assert.equal(stateOf(await client.getTask({ tenant: '', id: begun.id })), 'TASK_STATE_COMPLETED');
   });
 
-  test(`A2A ${version}: a task that runs at one replica is canceled at another`, async () => {
+  test(`A2A ${version}: another replica cancels a running task`, async () => {
     const [here, there] = await Promise.all([clientOf(at(0), version), clientOf(at(1), version)]);
     const begun = asTask(await here.sendMessage(request(dig(), { returnImmediately: true })));
     const stream = collect(here.resubscribeTask({ tenant: '', id: begun.id }));
@@ -154,7 +154,7 @@ for (const version of versions) {
     assert.equal(stateOf(await here.getTask({ tenant: '', id: begun.id })), 'TASK_STATE_CANCELED');
   });
 
-  test(`A2A ${version}: the end of a task is pushed once, with its result, and its secrets are forgotten`, async () => {
+  test(`A2A ${version}: pushes the end of a task once, with its result, and deletes its secrets`, async () => {
     const client = await clientOf(at(0), version);
     const { id } = asTask(await client.sendMessage(request(dig(), { returnImmediately: true, ...push() })));
     await sleep(200);
@@ -174,7 +174,7 @@ for (const version of versions) {
   });
 }
 
-test('a config that is set after the end is notified at once; of a canceled task, too', async () => {
+test('notifies a config set after the end immediately, also for a canceled task', async () => {
   const client = await clientOf(at(1), '1.0');
   const { id } = asTask(await client.sendMessage(request(dig(), { returnImmediately: true })));
   await client.cancelTask({ tenant: '', id, metadata: undefined });
@@ -186,7 +186,7 @@ test('a config that is set after the end is notified at once; of a canceled task
   assert.equal(stateOf(taskIn(received[0] ?? assert.fail(), '1.0')), 'TASK_STATE_CANCELED');
 });
 
-test('a receiver that fails is tried again, later each time, and given up at last', { timeout: 120_000 }, async () => {
+test('retries a failing receiver with growing delays, and finally gives up', { timeout: 120_000 }, async () => {
   open();
   const client = await clientOf(at(0), '1.0');
   answer = (response) => (received.length < 3 ? response.writeHead(500).end() : response.writeHead(200).end('thanks'));
@@ -202,7 +202,7 @@ test('a receiver that fails is tried again, later each time, and given up at las
   assert.equal(received.length, 6);
 });
 
-test('a notification whose process is killed in the middle is delivered by another', { timeout: 120_000 }, async () => {
+test('another process delivers a notification whose process was killed', { timeout: 120_000 }, async () => {
   open();
   const client = await clientOf(at(0), '1.0');
   // Both replicas look for what is due: who holds this one is killed with the other.

@@ -109,7 +109,7 @@ function run(...parameters: string[]): Promise<Outcome> {
 }
 
 for (const [revision, expected] of Object.entries(scenarios)) {
-  test(`${revision}: every scenario of the suite is spoken of`, async () => {
+  test(`${revision}: lists every scenario of the suite`, async () => {
     const { output } = await run('list', '--server', '--spec-version', revision);
     assert.deepEqual(
       [...output.matchAll(/^ {2}- (\S+)/gm)].map(([, name]) => name).sort(),

@@ -25,7 +25,7 @@ async function readValue(): Promise<unknown> {
   return kept.parse(await response.json()).result.value;
 }
 
-test('GET and HEAD of a call that changes what is kept are refused with what to send, and change nothing', async () => {
+test('rejects GET and HEAD for a call that changes stored data, names the request to send, and changes nothing', async () => {
   assert.equal(
     (await sample.request(`/t/memory?s=${session}`, json({ action: 'set', key: 'k', value: 'mine' }))).status,
     200,
@@ -46,7 +46,7 @@ test('GET and HEAD of a call that changes what is kept are refused with what to 
   assert.equal(await readValue(), 'mine');
 });
 
-test('a POST that a page of another site makes a browser send is refused without a key', async () => {
+test('rejects a cross-site POST from a browser without a key', async () => {
   const post = (headers: Record<string, string>): Promise<Response> => {
     const init = json({ action: 'set', key: 'k', value: 'theirs' });
     return sample.request(`/t/memory?s=${session}`, { ...init, headers: { ...(init.headers as object), ...headers } });

@@ -39,13 +39,13 @@ async function scrape(jobs: readonly Job[]): Promise<string> {
   return registry.metrics();
 }
 
-test('one runs since long ago, two wait', async () => {
+test('reports one build that has long been running and two that wait', async () => {
   const text = await scrape([job('runs', false, 900), job('second', true, 30), job('first', true, 90.5)]);
   assert.match(text, /^moorage_pipelines\{state="queued"\} 2$/m);
   assert.match(text, /^moorage_pipelines\{state="running"\} 1$/m);
   assert.match(text, /^moorage_pipelines_oldest_wait_seconds 90\.5$/m);
 });
 
-test('nobody waits', async () => {
+test('reports an empty queue', async () => {
   assert.match(await scrape([job('runs', false, 900)]), /^moorage_pipelines_oldest_wait_seconds 0$/m);
 });

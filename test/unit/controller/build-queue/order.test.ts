@@ -45,7 +45,7 @@ const limits = { concurrency: 2, perSubmitter: 1 };
 const flood = (of: string, count: number): Job[] =>
   Array.from({ length: count }, (_, index) => build(`${of}${index}`, { of, queuedAt: -100 + index }));
 
-test('one submitter with a hundred builds takes one of two slots', () => {
+test('gives a submitter with a hundred builds one of two slots', () => {
   assert.deepEqual(names(selectNext(flood('flood', 100), limits, now.getTime())), ['flood0']);
   const running = build('held', { of: 'flood', queuedAt: -500, state: 'running', startedAt: -400 });
   assert.deepEqual(names(selectNext([running, ...flood('flood', 100)], limits, now.getTime())), []);
@@ -53,25 +53,25 @@ test('one submitter with a hundred builds takes one of two slots', () => {
   assert.deepEqual(names(selectNext([running, ...flood('flood', 100), other], limits, now.getTime())), ['other']);
 });
 
-test('submitters take turns: the first of each, then the second of each', () => {
+test('alternates between submitters: the first build of each, then the second of each', () => {
   const jobs = [...flood('a', 3), build('b', { of: 'b', queuedAt: -2 }), build('c', { of: 'c', queuedAt: -1 })];
   assert.deepEqual(names(sortQueue(jobs)), ['a0', 'b', 'c', 'a1', 'a2']);
 });
 
-test('who has just had a turn waits behind those who came before that', () => {
+test('puts a submitter who just had a turn behind those who came earlier', () => {
   const done = build('done', { of: 'a', queuedAt: -900, state: 'complete', startedAt: -5 });
   const jobs = [done, ...flood('a', 2), build('b', { of: 'b', queuedAt: -10 }), build('c', { of: 'c', queuedAt: -1 })];
   assert.deepEqual(names(sortQueue(jobs)), ['b', 'a0', 'c', 'a1']);
 });
 
-test('a build that is replaced again and again by a new commit does not get ahead', () => {
+test('a build that new commits keep replacing does not move ahead', () => {
   const waiting = build('honest', { of: 'honest', queuedAt: -60 });
   const served = build('earlier', { of: 'honest', queuedAt: -4000, state: 'complete', startedAt: -3600 });
   const replaced = build('replaced', { of: 'attacker', queuedAt: -1 });
   assert.deepEqual(names(sortQueue([replaced, waiting, served])), ['honest', 'replaced']);
 });
 
-test('a build that found no room lets others go first, and waits longer each time', () => {
+test('lets others go ahead of a build that found no space, and makes it wait longer each time', () => {
   const time = now.getTime();
   const held = build('held', { of: 'a', queuedAt: -60 });
   const withNote = (text: string): Job => ({
@@ -90,7 +90,7 @@ test('a build that found no room lets others go first, and waits longer each tim
   );
 });
 
-test('what keeps a build from a node: the scheduler, or that no pod was made', () => {
+test('reports what keeps a build from a node: the scheduler, or that no pod was created', () => {
   const running = build('running', { of: 'a', queuedAt: -600, state: 'running', startedAt: -90 });
   const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', lastTransitionTime: at(-80) };
   const pending = pipelinePod(running, [], {
@@ -106,7 +106,7 @@ test('what keeps a build from a node: the scheduler, or that no pod was made', (
   assert.equal(findRoomless(running, [placed]), undefined);
 });
 
-test('what is said to those who wait for room: the cause, without what the scheduler tried, and what makes room', () => {
+test("names the cause of a lack of space without the scheduler's attempts, and what helps", () => {
   assert.equal(
     explainNoRoom('0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes.'),
     'Waiting for room: 0/1 nodes are available: 1 Insufficient cpu. There is room when another build ends, or an app is deleted or suspended, or when the operator of this installation adds a node.',

@@ -12,7 +12,7 @@ const report = (app: Partial<AppReport> = {}): { apps: Record<string, AppReport>
 });
 const start = 1_800_000_000_000;
 
-test('an app is in use if one activator says so, and was last used when the last one says', () => {
+test('treats an app as in use if any activator does, and uses the latest time of last use', () => {
   const record = createActivityRecord(15_000);
   record.take([report({ inFlight: 2 }), report({ idleMs: 90_000 })], start);
   assert.deepEqual(record.find('hello', start), { inFlight: 2, lastUsedAt: start, gaps: [], wakes: [] });
@@ -20,7 +20,7 @@ test('an app is in use if one activator says so, and was last used when the last
   assert.equal(record.find('hello', start + 5_000)?.lastUsedAt, start + 1_000);
 });
 
-test('nothing is known of any app unless all activators have answered a moment ago', () => {
+test('reports nothing about any app unless all activators responded recently', () => {
   const record = createActivityRecord(15_000);
   record.take([report(), undefined], start);
   assert.equal(record.find('hello', start), undefined);
@@ -30,7 +30,7 @@ test('nothing is known of any app unless all activators have answered a moment a
   assert.equal(record.find('hello', start + 21_000), undefined);
 });
 
-test('that there is no activator is believed after a while', () => {
+test('assumes only after a while that there is no activator', () => {
   const record = createActivityRecord(15_000);
   assert.equal(record.getActivatorState(start), 'unknown');
   record.take([], start);
@@ -41,7 +41,7 @@ test('that there is no activator is believed after a while', () => {
   assert.equal(record.getActivatorState(start + 40_000), 'present');
 });
 
-test('a time without use that ended is a gap, unless it was short; a wake that is new is reported', () => {
+test('records an unused period that ended as a gap unless it was short, and reports a new wake', () => {
   const record = createActivityRecord(15_000);
   assert.deepEqual(record.take([report({ idleMs: 0 })], start), []);
   assert.deepEqual(record.take([report({ idleMs: 0 })], start + 20_000), []);
@@ -51,7 +51,7 @@ test('a time without use that ended is a gap, unless it was short; a wake that i
   assert.deepEqual(record.take([report({ idleMs: 5_500, wakes: [{ number: 1, ms: 800 }] })], start + 85_500), []);
 });
 
-test('an app that no activator names any more has no request in progress', () => {
+test('an app that activators no longer list has no request in progress', () => {
   const record = createActivityRecord(15_000);
   record.take([report({ inFlight: 1 })], start);
   record.take([{ apps: {} }], start + 5_000);
@@ -60,7 +60,7 @@ test('an app that no activator names any more has no request in progress', () =>
 
 // The task that asks the activators: which apps are looked at again because of what they say.
 
-test('every app is looked at again once there is no activator any more, and once there is one again', async () => {
+test('checks every app again when the activators disappear, and when one returns', async () => {
   const states: Activators[] = ['present', 'present', 'absent', 'absent', 'present'];
   const seen: string[][] = [];
   const ended = new AbortController();

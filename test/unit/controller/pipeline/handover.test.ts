@@ -15,7 +15,7 @@ async function workspace(t: TestContext): Promise<WorkspacePaths> {
   return toWorkspacePaths(root, root);
 }
 
-test('the build that comes first waits, and goes on once the review has passed', async (t) => {
+test('the build waits if it starts first, and continues once the review has passed', async (t) => {
   const paths = await workspace(t);
   const order: string[] = [];
   const waiting = hasPassed(paths, 'review').then((passed) => {
@@ -34,13 +34,13 @@ test('the build that comes first waits, and goes on once the review has passed',
   assert.deepEqual(order, ['review', 'build']);
 });
 
-test('a review that passed long ago lets the build through', async (t) => {
+test('lets the build continue if the review passed long ago', async (t) => {
   const paths = await workspace(t);
   await runWithGate(paths, 'review', () => Promise.resolve());
   assert.equal(await hasPassed(paths, 'review'), true);
 });
 
-test('a review that refuses keeps the build from starting, whichever of the two comes first', async (t) => {
+test('a review that rejects keeps the build from starting, whichever comes first', async (t) => {
   const paths = await workspace(t);
   const refused = Promise.withResolvers<never>();
   const refusal = assert.rejects(
@@ -55,7 +55,7 @@ test('a review that refuses keeps the build from starting, whichever of the two 
   assert.equal(await hasPassed(paths, 'review'), false);
 });
 
-test('a review that is killed keeps the build from starting', async (t) => {
+test('a killed review keeps the build from starting', async (t) => {
   const paths = await workspace(t);
   const gate = join(import.meta.dirname, '../../../../controller/pipeline/handover.ts');
   const program = `import { runWithGate } from ${JSON.stringify(gate)}; await runWithGate(${JSON.stringify(paths)}, 'review', () => new Promise(() => { process.stdout.write('at work'); setInterval(() => undefined, 1000); }));`;
@@ -69,7 +69,7 @@ test('a review that is killed keeps the build from starting', async (t) => {
   assert.equal(await hasPassed(paths, 'review'), false);
 });
 
-test('the wait can be called off', async (t) => {
+test('stops waiting when aborted', async (t) => {
   const paths = await workspace(t);
   const stop = new AbortController();
   const waiting = hasPassed(paths, 'review', stop.signal);
@@ -77,7 +77,7 @@ test('the wait can be called off', async (t) => {
   await assert.rejects(waiting);
 });
 
-test('a clone that passed says nothing of the review', async (t) => {
+test('a passed clone does not count as a passed review', async (t) => {
   const paths = await workspace(t);
   await runWithGate(paths, 'clone', () => Promise.resolve());
   assert.equal(await hasPassed(paths, 'clone'), true);

@@ -50,7 +50,7 @@ const anyMessage: fc.Arbitrary<StageMessage> = fc.oneof(
   fc.record({ fault: anyText }),
 );
 
-test('property: it fits, parses, keeps its kind and its first error', () => {
+test('property: fits, parses, and keeps its kind and its first error', () => {
   fc.assert(
     fc.property(anyMessage, (message) => {
       const text = formatTermination(message);
@@ -70,7 +70,7 @@ test('property: it fits, parses, keeps its kind and its first error', () => {
   );
 });
 
-test('what is left out is counted, and the log keeps its end', () => {
+test('counts omitted findings, and keeps the end of the log', () => {
   const findings = Array.from({ length: 40 }, (_, index) => ({
     rule: `r/${index}`,
     severity: 'error' as const,
@@ -87,7 +87,7 @@ test('what is left out is counted, and the log keeps its end', () => {
   assert.ok(parsed.log?.endsWith('the end'));
 });
 
-test('property: text is cut by bytes, never inside a character', () => {
+test('property: cuts text by bytes, but never inside a character', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 500 }), fc.nat(600), (raw, bytes) => {
       const text = clean(raw);
@@ -99,7 +99,7 @@ test('property: text is cut by bytes, never inside a character', () => {
   );
 });
 
-test('terminal escapes and direction overrides are taken out', () => {
+test('removes terminal escapes and direction overrides', () => {
   assert.equal(clean('\u001b[31mred\u001b[0m \u001b]0;title\u0007a\u202eb\r\nc\u0000'), 'red ab\nc');
 });
 
@@ -110,7 +110,7 @@ const build = {
 };
 const mask = createPipelineMask({ input: { build } as never, pushToken: token });
 
-test('lines are masked, also when a secret comes in pieces', () => {
+test('masks lines even if a secret arrives in pieces', () => {
   const printed: string[] = [];
   const lines = new MaskedLines(mask, (text) => {
     printed.push(text);
@@ -122,7 +122,7 @@ test('lines are masked, also when a secret comes in pieces', () => {
   assert.equal(printed.at(-1), 'ü');
 });
 
-test('a line that never ends is passed on, and fills no memory', () => {
+test('passes an endless line on without filling memory', () => {
   let printed = 0;
   const lines = new MaskedLines(mask, (text) => {
     printed += text.length;
@@ -131,7 +131,7 @@ test('a line that never ends is passed on, and fills no memory', () => {
   assert.ok(printed > 900_000);
 });
 
-test('findings, log and fault are masked; what identifies an image is not', () => {
+test('masks findings, log and fault, but nothing that identifies an image', () => {
   const finding = { rule: 'build/failed', severity: 'error', message: `401 for ${token}`, fix: 'Look.' } as const;
   const rejected = maskMessage({ rejected: true, findings: [finding], log: 'NPM_TOKEN=hunter2hunter2' }, mask);
   assert.doesNotMatch(JSON.stringify(rejected), /hunter2|abcdefghij/);

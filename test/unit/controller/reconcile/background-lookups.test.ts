@@ -27,7 +27,7 @@ function scripted(limit = 1): {
   };
 }
 
-test('the same lookup runs once, and its result is taken once', async () => {
+test('runs the same lookup once, and delivers its result once', async () => {
   const { lookups, open, answered } = scripted();
   lookups.start('a', 'one', { host: 'x', text: 'first' });
   lookups.start('a', 'one', { host: 'x', text: 'again' });
@@ -41,7 +41,7 @@ test('the same lookup runs once, and its result is taken once', async () => {
   assert.equal(lookups.take('a', 'one'), undefined);
 });
 
-test('a host that does not respond holds up nobody else', async () => {
+test('a host that does not respond does not delay other lookups', async () => {
   const { lookups, open, answered } = scripted(1);
   lookups.start('slow', '1', { host: 'dead', text: 'slow' });
   lookups.start('waits', '1', { host: 'dead', text: 'waits' });
@@ -56,7 +56,7 @@ test('a host that does not respond holds up nobody else', async () => {
   assert.ok(open.has('waits'));
 });
 
-test('a lookup that was overtaken or forgotten is not reported', async () => {
+test('drops the result of a lookup that was replaced or forgotten', async () => {
   const { lookups, open, answered } = scripted(5);
   lookups.start('a', 'old', { host: 'x', text: 'old' });
   lookups.start('a', 'new', { host: 'x', text: 'new' });

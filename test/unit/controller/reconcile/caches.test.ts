@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { createSimilarTexts } from '../../../../controller/reconcile/caches.ts';
 
-test('property: each text comes back as it was, in any order', () => {
+test('property: returns each text unchanged, in any order', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'grapheme', maxLength: 200 }), { minLength: 1, maxLength: 20 }), (list) => {
       const texts = createSimilarTexts();
@@ -17,7 +17,7 @@ test('property: each text comes back as it was, in any order', () => {
   );
 });
 
-test('a text like the first takes a small part of its length', () => {
+test('stores a text similar to the first in a small part of its length', () => {
   const texts = createSimilarTexts();
   const of = (name: string): string =>
     JSON.stringify({
@@ -33,7 +33,7 @@ test('a text like the first takes a small part of its length', () => {
   assert.ok(texts.pack(of('another')).length < of('another').length / 10);
 });
 
-test('a first text beyond the window of zlib does no harm', () => {
+test("handles a first text beyond zlib's window", () => {
   const texts = createSimilarTexts();
   const long = Array.from({ length: 20_000 }, (_, index) => String(index)).join(' ');
   const packed = [long, `${long}!`].map((text) => texts.pack(text));

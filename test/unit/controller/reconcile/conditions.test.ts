@@ -19,7 +19,7 @@ for (const scenario of scenarios) {
     assert.equal(toPublicStatus({ spec: scenario.snapshot.app.spec, status }).status, scenario.public);
   });
 
-  test(`${scenario.name}: looking again changes nothing`, () => {
+  test(`${scenario.name}: a second reconcile changes nothing`, () => {
     const before = outcome(scenario.snapshot).status;
     const snapshot = {
       ...scenario.snapshot,
@@ -33,7 +33,7 @@ for (const scenario of scenarios) {
   });
 }
 
-test('errors of a live app are reported with an event, asked about again, and forgotten once it answers well', () => {
+test('reports errors of a live app with an event, retries the probe, and clears the report once it succeeds', () => {
   const errors = outcome(probed({ responds: true, status: 500, detail: 'the response was HTTP 500' })).status;
   const look = (probe: ProbeResult | undefined, status: HostedAppStatus): ReturnType<typeof outcome> =>
     outcome({ ...probed(probe), app: app({}, status) });
@@ -79,7 +79,7 @@ test('an app whose URL fails is not Live until a probe succeeds, and is probed a
   assert.equal(look(slow, live.status).status.phase, 'Live');
 });
 
-test('every condition carries the generation of the spec that it is about', () => {
+test('sets the observed generation of the spec in every condition', () => {
   for (const { snapshot } of scenarios) {
     const { status } = outcome(snapshot);
     const generations = (status.conditions ?? []).map(({ observedGeneration }) => observedGeneration);
@@ -87,7 +87,7 @@ test('every condition carries the generation of the spec that it is about', () =
   }
 });
 
-test('the status is confirmed at least every ten minutes, and not written in between', () => {
+test('confirms the status at least every ten minutes, and does not write it in between', () => {
   const { snapshot } = scenarios.find(({ phase }) => phase === 'Live') ?? assert.fail('no live app');
   const before = outcome(snapshot).status;
   const after = (seconds: number): string | undefined =>
@@ -101,7 +101,7 @@ test('the status is confirmed at least every ten minutes, and not written in bet
   assert.notEqual(after(600), before.checkedAt);
 });
 
-test('what the last attempt to reach an app came to is said in a sentence', () => {
+test('describes the result of the last attempt to reach an app in a sentence', () => {
   const said = (probe: ProbeResult | undefined): string | undefined =>
     outcome(probed(probe)).status.conditions?.find(({ type }) => type === 'Ready')?.message;
   const begin = 'Probing https://hello.apps.test/ through the gateway.';

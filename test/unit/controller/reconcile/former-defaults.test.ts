@@ -35,7 +35,7 @@ function createClient(app: HostedAppObject, patches: Patch[]): Client {
   } as unknown as Client;
 }
 
-test('what kubectl apply recorded stays, on the client or on the server', () => {
+test('keeps fields that kubectl apply recorded, client-side or server-side', () => {
   const former = specSchema.parse({
     source,
     agents: { enabled: false },
@@ -67,7 +67,7 @@ test('what kubectl apply recorded stays, on the client or on the server', () => 
   );
 });
 
-test('an app is patched only if it has every former default, and at the version that was read', async () => {
+test('patches an app only if it has every former default, and only at the resource version that was read', async () => {
   const untouched: Patch[] = [];
   const today = stored({ source, agents: { enabled: false } });
   assert.equal(await createDefaultsRemover(createClient(today, untouched))(today, signal), today);

@@ -23,14 +23,14 @@ const apps = [
   app({ rejection: { rule: 'r', message: 'm', fix: 'f' }, ...ready('False', 'ReviewRejected') }),
 ];
 
-test('an app without a status is on its way; one that serves is live, whatever became of its newest commit', () => {
+test('counts an app without a status as in the pipeline, and one that serves as live, whatever its newest commit', () => {
   assert.deepEqual(countApps(apps), {
     statuses: { live: 2, in_pipeline: 1, rejected: 1 },
     reasons: new Map([['ReviewRejected', 2]]),
   });
 });
 
-test('a reason that is gone is not exported any longer, in the same scrape', async () => {
+test('stops exporting a reason in the same scrape in which it disappears', async () => {
   const registry = new Registry();
   let now = apps;
   registerAppMetrics(registry, () => countApps(now));
@@ -87,7 +87,7 @@ function counted(before: HistoryEntry[], after: HistoryEntry[]): unknown[] {
   return calls;
 }
 
-test('a new entry is counted with its duration and the stages that have ended', () => {
+test('counts a new entry with its duration and its finished stages', () => {
   const times = { startedAt: '2026-01-01T00:00:10Z', finishedAt: '2026-01-01T00:00:40Z' };
   assert.deepEqual(counted([], [entry(1, 'Succeeded', times)]), [
     ['ended', 'succeeded', 30],
@@ -97,7 +97,7 @@ test('a new entry is counted with its duration and the stages that have ended', 
   ]);
 });
 
-test('one that is recorded already is not counted again; one that never started has no duration', () => {
+test('does not count a recorded entry again, and gives one that never started no duration', () => {
   const old = entry(1, 'Faulted');
   assert.deepEqual(counted([old], [entry(2, 'Superseded'), old]), [['ended', 'superseded', undefined]]);
 });

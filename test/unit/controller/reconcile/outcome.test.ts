@@ -11,7 +11,7 @@ const code = globSync(['{steps,reconcile}/**/*.ts'], { cwd: controller })
   .map((file) => readFileSync(join(controller, file), 'utf8'))
   .join('\n');
 
-test('every listed reason is used by a step', () => {
+test('uses every listed reason in a step', () => {
   const listed = [commonReasons, ...Object.values(reasons)].flatMap((each) => Object.keys(each));
   assert.deepEqual(
     listed.filter((reason) => !code.includes(`'${reason}'`)),

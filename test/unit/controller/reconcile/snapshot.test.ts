@@ -47,7 +47,7 @@ const secrets = [
   'correct horse battery',
 ];
 
-test('the log of a crash shows no password, generated secret, token or value of a Secret', () => {
+test('shows no password, generated secret, token or Secret value in a crash log', () => {
   const [password = ''] = secrets;
   const log = [
     ...secrets.map((secret) => `env: ${secret}`),
@@ -72,7 +72,7 @@ test('the log of a crash shows no password, generated secret, token or value of 
   for (const secret of [...secrets, 'hunter2']) assert.ok(!seen.includes(secret), secret);
 });
 
-test('pods that said nothing are those of the cache', () => {
+test('uses cached results for pods that reported nothing', () => {
   const { pods = [] } = deployed(plain);
   assert.equal(maskPods(pods, crashing, config), pods);
 });

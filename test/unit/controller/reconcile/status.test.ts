@@ -29,7 +29,7 @@ const expiry = (
 const warning = (status: HostedAppStatus): string | undefined =>
   status.conditions?.find(({ type }) => type === 'Expiring')?.message;
 
-test('a day before its end it is warned, at its end it is deleted', () => {
+test('warns a day before an app expires, and deletes it when it does', () => {
   assert.deepEqual(expiry(aged(5 * day)), { isDue: false, at: undefined });
   assert.deepEqual(expiry(aged(6 * day + hour)), { isDue: false, at: new Date(now.getTime() + 24 * hour * 1000) });
   assert.deepEqual(expiry(aged(7 * day, day)), { isDue: true, at: now });
@@ -38,13 +38,13 @@ test('a day before its end it is warned, at its end it is deleted', () => {
   assert.match(warning(status) ?? '', /has never been live. It is deleted at 2026-11-22T12:00:00Z unless/);
 });
 
-test('one that is long past its time, when the limit is new, is warned first', () => {
+test('warns first about an app that is long past a newly set limit', () => {
   assert.equal(expiry(aged(300 * day)).isDue, false);
   assert.equal(expiry(aged(300 * day, hour)).isDue, false);
   assert.equal(expiry(aged(300 * day, day)).isDue, true);
 });
 
-test('one that has been live, is suspended, or was made with kubectl does not expire', () => {
+test('never expires an app that has been live, is suspended, or was created with kubectl', () => {
   const wasLive = aged(300 * day, 30 * day, app({}, live(first, { served: undefined })));
   assert.equal(expiry(wasLive).isDue, undefined);
   assert.equal(expiry(aged(300 * day, 30 * day, app({ suspend: true }, polled(first)))).isDue, undefined);

@@ -12,7 +12,7 @@ const status = (method: string, url: string, mirrors = true): number => {
   return 'refused' in decision ? decision.status : 200;
 };
 
-test('an app reads and writes its own image and cache', () => {
+test('lets an app read and write its own image and cache', () => {
   for (const repository of [own, cache]) {
     for (const [method, path] of [
       ['HEAD', `/manifests/${digest}`],
@@ -30,7 +30,7 @@ test('an app reads and writes its own image and cache', () => {
   }
 });
 
-test('a build removes nothing; the operator lists and removes manifests by their digest, and does nothing else', () => {
+test('lets a build remove nothing, and the operator only list manifests and remove them by digest', () => {
   const prune = (method: string, url: string): number => {
     const decision = judgeRequest(method, url, { ...app, purpose: 'prune' }, true);
     return 'refused' in decision ? decision.status : 200;
@@ -56,7 +56,7 @@ test('a build removes nothing; the operator lists and removes manifests by their
   assert.equal(prune('GET', '/v2/library/python/manifests/3.13'), 403);
 });
 
-test('repositories of other apps, of a namesake and of the platform are closed', () => {
+test('denies repositories of other apps, of a namesake and of the platform', () => {
   for (const repository of [
     `/v2/apps/other.${app.uid}`,
     `/v2/apps/hello.${app.uid.replace('0a', '0b')}`,
@@ -72,14 +72,14 @@ test('repositories of other apps, of a namesake and of the platform are closed',
   }
 });
 
-test('base images are read where the registry stands in for Docker Hub, and never written', () => {
+test('allows reading base images where the registry mirrors Docker Hub, but never writing them', () => {
   assert.equal(status('GET', '/v2/library/python/manifests/3.13'), 200);
   assert.equal(status('GET', '/v2/library/python/manifests/3.13', false), 403);
   assert.equal(status('PUT', '/v2/library/python/manifests/3.13'), 403);
   assert.equal(status('POST', '/v2/library/python/blobs/uploads/'), 403);
 });
 
-test('what is spelled in another way, or is no request of the distribution API, does not get through', () => {
+test('rejects other spellings and anything that is not a request of the distribution API', () => {
   for (const path of [
     '/v2/_catalog',
     `${own}/../../../v2/apps/other.${app.uid}/manifests/${digest}`,
@@ -103,7 +103,7 @@ test('what is spelled in another way, or is no request of the distribution API, 
     assert.equal(status(method, path), 405, `${method} ${path}`);
 });
 
-test('a layer of another repository is not mounted: the upload begins without it', () => {
+test('does not mount a layer from another repository: the upload starts without it', () => {
   const queryOf = (query: string): string => {
     const decision = judgeRequest('POST', `${own}/blobs/uploads/?${query}`, { ...app, purpose: 'push' }, true);
     return 'allowed' in decision ? decision.allowed.query.toString() : assert.fail(decision.refused);

@@ -21,7 +21,7 @@ for (const [name, status, body, isFull] of answers)
     assert.equal(state.refusal?.at, isFull ? '2026-11-21T12:00:00.000Z' : undefined);
   });
 
-test('it is full until a push succeeds; what reads, or goes on, says nothing', () => {
+test('stays full until a push succeeds, whatever other responses report', () => {
   const state = createFullness();
   state.noteStatus(507, '');
   for (const status of [202, 404, 500]) state.noteStatus(status, '');

@@ -74,7 +74,7 @@ function prunerOf(jobs: Job[], registry = new Registry()): Pruner {
 
 const removals = (): string[] => state.asked.filter((each) => each.startsWith('DELETE'));
 
-test('an app is pruned once for a pipeline, and its bytes are measured', async () => {
+test('prunes an app once per pipeline, and measures its bytes', async () => {
   const registry = new Registry();
   const pruner = prunerOf([], registry);
   pruner.schedule(subject);
@@ -86,7 +86,7 @@ test('an app is pruned once for a pipeline, and its bytes are measured', async (
   assert.equal(state.asked.length, asked);
 });
 
-test('while a pipeline of it runs, an app is left alone', () => {
+test('leaves an app alone while one of its pipelines runs', () => {
   prunerOf([job(first)]).schedule(subject);
   assert.deepEqual(state.asked, []);
 });
@@ -94,7 +94,7 @@ test('while a pipeline of it runs, an app is left alone', () => {
 const failures = async (registry: Registry): Promise<number> =>
   Number(/moorage_space_failures_total\{of="registry"\} (\d+)/.exec(await registry.metrics())?.[1] ?? '0');
 
-test('a registry that fails is asked again each time', async () => {
+test('retries each time if the registry fails', async () => {
   const registry = new Registry();
   const pruner = prunerOf([], registry);
   state.status = 500;
@@ -105,7 +105,7 @@ test('a registry that fails is asked again each time', async () => {
   assert.equal(removals().length, 3);
 });
 
-test('one that refuses is not asked again, until there is another pipeline', async () => {
+test('does not retry if the registry rejects, until there is another pipeline', async () => {
   const registry = new Registry();
   const pruner = prunerOf([], registry);
   state.status = 405;
@@ -120,7 +120,7 @@ test('one that refuses is not asked again, until there is another pipeline', asy
   assert.equal(removals().length, 2);
 });
 
-test('a deleted app is held for a registry that fails, but not for ever, and not for one that refuses', async () => {
+test('holds a deleted app while the registry fails, but not forever, and not if it rejects', async () => {
   const pruner = prunerOf([]);
   const app = (minutes: number): Parameters<Pruner['removeApp']>[0] => ({
     apiVersion: 'moorage.dev/v1alpha1',
@@ -144,7 +144,7 @@ test('a deleted app is held for a registry that fails, but not for ever, and not
   assert.equal(await pruner.removeApp(app(1), signal), true);
 });
 
-test('an image without a layer, such as one FROM scratch, is removed with its app', async () => {
+test('removes an image without layers, such as one FROM scratch, with its app', async () => {
   state.layers = null;
   onTestFinished(() => {
     state.layers = [{ digest: digest(8), size: 10 }];
@@ -168,13 +168,13 @@ const tagged = (...numbers: number[]): TaggedImage[] =>
 const past = (...numbers: number[]): { number: number; image: string }[] =>
   numbers.map((number) => ({ number, image: `registry.test/apps/hello.uid-1@${imageDigest(number)}` }));
 
-test('what serves stays however old it is, and so do the newest before it', () => {
+test('keeps what serves, however old, and the newest images before it', () => {
   const records = { needed: new Set([imageDigest(1)]), history: past(5, 4, 3, 2, 1) };
   assert.deepEqual(selectRemovable(tagged(1, 2, 3, 4, 5), records, 2), [imageDigest(2), imageDigest(3)]);
   assert.deepEqual(selectRemovable(tagged(1, 2, 3, 4, 5), records, 0), [2, 3, 4, 5].map(imageDigest));
 });
 
-test('what a failed pipeline left goes, and so does a tag that no pipeline was to push', () => {
+test('removes what a failed pipeline left, and tags that no pipeline was to push', () => {
   const history = [{ number: 3 }, ...past(2), { number: 1 }];
   const images = [...tagged(1, 2, 3), { tag: 'latest', digest: imageDigest(9) }];
   assert.deepEqual(
@@ -183,12 +183,12 @@ test('what a failed pipeline left goes, and so does a tag that no pipeline was t
   );
 });
 
-test('what is not recorded yet stays, also where an older tag names the same image', () => {
+test('keeps images that are not recorded yet, even if an older tag refers to the same image', () => {
   const images = [...tagged(1, 2), { tag: 'build-3', digest: imageDigest(1) }];
   assert.deepEqual(selectRemovable(images, { needed: new Set([imageDigest(2)]), history: past(2) }, 0), []);
 });
 
-test('of any history, what is needed and the newest others stay, and nothing beyond the limit does', () => {
+test('property: keeps what is needed and the newest others, and nothing beyond the limit', () => {
   const numbers = fc.uniqueArray(fc.integer({ min: 1, max: 30 }), { maxLength: 20 });
   fc.assert(
     fc.property(numbers, numbers, fc.integer({ min: 0, max: 18 }), (built, needed, limit) => {

@@ -55,7 +55,7 @@ function lab(proxyUrl: string): Lab {
   return Object.assign(made, { space });
 }
 
-test('a node that is out of reach hinders nothing; builds are woken when space ends, and when it is back', async () => {
+test('ignores an unreachable node, and wakes builds when space runs out and when it returns', async () => {
   const made = lab('http://127.0.0.1:1');
   const ending = new AbortController();
   const running = made.space.run(ending.signal);
@@ -77,7 +77,7 @@ test('a node that is out of reach hinders nothing; builds are woken when space e
   await running;
 });
 
-test('a registry that refused a push holds builds until the proxy has seen one succeed', async () => {
+test('holds builds after the registry refused a push, until the proxy has seen one succeed', async () => {
   let refusal: object | undefined = { at: new Date().toISOString(), message: 'full' };
   const proxy = createServer((request, response) => {
     response.end(JSON.stringify(request.url === '/space' ? { refusal } : {}));
@@ -108,7 +108,7 @@ const nodes = (...own: FileSystem[][]): Map<string, NodeDisks> =>
   );
 const reserve = { bytes: 5 * gib };
 
-test('a node below the reserve holds builds, with figures and what helps', () => {
+test('holds builds if a node is below the reserve, with figures and suggestions', () => {
   assert.equal(findShortage({ nodes: nodes([disk(5)]) }, reserve, 0), undefined);
   assert.match(
     findShortage({ nodes: nodes([disk(2.1)]) }, reserve, 0) ?? '',
@@ -117,16 +117,16 @@ test('a node below the reserve holds builds, with figures and what helps', () =>
   assert.match(findShortage({ nodes: nodes([disk(0.25)]) }, reserve, 0) ?? '', /has 256 MiB free/);
 });
 
-test('the file system of images counts as well as that of pods', () => {
+test('counts the file system of images as well as that of pods', () => {
   assert.match(findShortage({ nodes: nodes([disk(50), disk(1)]) }, reserve, 0) ?? '', /has 1 GiB free/);
 });
 
-test('a share is one of the disk at hand', () => {
+test('computes a share of the disk', () => {
   assert.equal(findShortage({ nodes: nodes([disk(11)]) }, { share: 0.1 }, 0), undefined);
   assert.match(findShortage({ nodes: nodes([disk(9)]) }, { share: 0.1 }, 0) ?? '', /9 GiB free, and 10 GiB are kept/);
 });
 
-test('one node with space is enough, and where nothing is known, nothing waits', () => {
+test('needs one node with space, and does not wait if nothing is known', () => {
   assert.equal(findShortage({ nodes: nodes([disk(1)], [disk(20)]) }, reserve, 0), undefined);
   assert.match(
     findShortage({ nodes: nodes([disk(1)], [disk(2)]) }, reserve, 0) ?? '',
@@ -135,7 +135,7 @@ test('one node with space is enough, and where nothing is known, nothing waits',
   assert.equal(findShortage({ nodes: new Map() }, reserve, 0), undefined);
 });
 
-test('the volume of the registry counts where its claim is known', () => {
+test("counts the registry's volume if its claim is known", () => {
   const held = new Map([
     ['10.0.0.1', { name: 'a', own: ownOf([disk(50)]), claims: new Map([['registry/data', disk(1, 20)]]) }],
   ]);
@@ -146,7 +146,7 @@ test('the volume of the registry counts where its claim is known', () => {
   assert.equal(findShortage({ nodes: held, registryClaim: 'registry/other' }, reserve, 0), undefined);
 });
 
-test('a registry that refused a push is left alone for a while, then tried by one', () => {
+test('waits for a while after the registry refused a push, then tries one', () => {
   const readings = { nodes: nodes([disk(50)]), refusedAt: 1_000 };
   assert.match(findShortage(readings, reserve, 2_000) ?? '', /no space left for the last push/);
   assert.equal(findShortage(readings, reserve, 1_000 + refusalMs), undefined);
@@ -192,7 +192,7 @@ const answer = {
 
 const read = parseDisks(JSON.stringify(answer));
 
-test('both file systems of the node, and the volumes that are measured', () => {
+test('reads both file systems of the node, and the measured volumes', () => {
   assert.deepEqual(read, {
     name: 'moorage',
     own: {
@@ -206,16 +206,16 @@ test('both file systems of the node, and the volumes that are measured', () => {
   });
 });
 
-test('a kubelet that has not measured yet has no disks', () => {
+test('reads no disks from a kubelet that has not measured yet', () => {
   const disks = parseDisks(JSON.stringify({ node: { nodeName: 'new' } }));
   assert.deepEqual(disks, { name: 'new', own: {}, claims: new Map() });
 });
 
-test('an answer of another form is refused', () => {
+test('rejects a response with another shape', () => {
   assert.throws(() => parseDisks('{"node":{}}'), /nodeName/);
 });
 
-test('metrics are of the volumes of one namespace, and of what was seen last', async () => {
+test("exports metrics of one namespace's volumes, from the last measurement", async () => {
   const registry = new Registry();
   const metrics = createDiskMetrics(registry, 'moorage-system');
   metrics.replaceSamples([read]);

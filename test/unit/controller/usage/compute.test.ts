@@ -42,7 +42,7 @@ const sample = (name: string, at: number, cpuSeconds = 1.234_567_8): UsageSample
   at: started + at,
 });
 
-test('a container is named by its pod and its start; what was measured before the start is not of it', () => {
+test('identifies a container by its pod and start time, and ignores samples from before its start', () => {
   const pods = [pod('web-1', 'web', 2), pod('web-db-1', 'web'), pod('stray', undefined)];
   const samples = toComputeSamples(pods, [
     sample('web-1', 30_000),
@@ -61,7 +61,7 @@ test('a container is named by its pod and its start; what was measured before th
   assert.deepEqual(toComputeSamples(pods, [sample('web-1', 999)]), []);
 });
 
-test('what could not be sent is sent with the next look, the oldest left out beyond the limit', async () => {
+test('resends unsent samples with the next scrape, and drops the oldest beyond the limit', async () => {
   const bodies: ComputeSample[][] = [];
   let isAway = true;
   const server = createServer((request, response) => {

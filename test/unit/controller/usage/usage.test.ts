@@ -32,7 +32,7 @@ const pod = (name: string, hostIP: string): Pod => ({
   },
 });
 
-test('each node is asked once a look, and only the pods that need it are resized', async () => {
+test('queries each node once per scrape, and resizes only the pods that need it', async () => {
   const asked: string[] = [];
   const patches: unknown[] = [];
   let looks = 0;
@@ -95,14 +95,14 @@ pod_cpu_usage_seconds_total{namespace="moorage-apps",pod="hello-1"} 13 176381400
 scrape_error 0
 `;
 
-test('only the apps of the namespace and their services are read, and only with both figures', () => {
+test("reads only the namespace's apps and their services, and only with both figures", () => {
   assert.deepEqual(parseUsage(text, 'moorage-apps'), [
     { pod: 'hello-1', container: 'app', cpuSeconds: 12.5, memoryBytes: 41_943_040, at: 1_763_814_000_123 },
     { pod: 'hello-db-1', container: 'service', cpuSeconds: 3, memoryBytes: 1_024, at: 1_763_814_000_125 },
   ]);
 });
 
-test('anything else is nothing', () => {
+test('ignores anything else', () => {
   assert.deepEqual(parseUsage('<html>', 'moorage-apps'), []);
   assert.deepEqual(parseUsage(`container_cpu_usage_seconds_total{${'a'.repeat(100_000)}`, 'moorage-apps'), []);
 });
@@ -116,7 +116,7 @@ const initial = { cpuMilli: 10, memoryBytes: 64 * mebibyte };
 const uses = (...each: readonly (readonly [number, number])[]): Use[] =>
   each.map(([cpuMilli, memory], index) => ({ at: index * 30_000, cpuMilli, memoryBytes: memory * mebibyte }));
 
-test('the use between two samples, and none over a restart', () => {
+test('computes the usage between two samples, and none across a restart', () => {
   const sample = { pod: 'a', container: 'app' as const, cpuSeconds: 10, memoryBytes: 5, at: 1_000 };
   assert.deepEqual(measureUse(sample, { ...sample, cpuSeconds: 13, memoryBytes: 7, at: 31_000 }), {
     at: 31_000,
@@ -127,12 +127,12 @@ test('the use between two samples, and none over a restart', () => {
   assert.equal(measureUse(sample, sample), undefined);
 });
 
-test('a busy app requests more at once, and never more than its limit', () => {
+test("raises a busy app's requests immediately, and never above its limit", () => {
   assert.deepEqual(improveRequests(uses([400, 60]), initial, limits), { cpuMilli: 500, memoryBytes: 64 * mebibyte });
   assert.deepEqual(improveRequests(uses([990, 500]), initial, limits), limits);
 });
 
-test('an idle app requests less only after a minute, and never nothing', () => {
+test("lowers an idle app's requests only after a minute, and never to zero", () => {
   assert.equal(improveRequests(uses([0.1, 12], [0.1, 12]), initial, limits), undefined);
   assert.deepEqual(improveRequests(uses([0.1, 12], [0.1, 12], [0.1, 12]), initial, limits), {
     cpuMilli: 2,
@@ -140,7 +140,7 @@ test('an idle app requests less only after a minute, and never nothing', () => {
   });
 });
 
-test('the busiest moment of those that are remembered counts, and small changes are not made', () => {
+test('uses the busiest remembered sample, and skips small changes', () => {
   assert.equal(improveRequests(uses([9, 50], [1, 40], [1, 40]), initial, limits), undefined);
   assert.equal(improveRequests([], initial, limits), undefined);
 });

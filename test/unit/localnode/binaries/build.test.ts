@@ -13,7 +13,7 @@ function recorded(): { report: (text: string) => void; texts: string[] } {
   };
 }
 
-test('packages are counted once, across calls of the compiler, and other output is not counted', () => {
+test('counts packages once across compiler calls, and ignores other output', () => {
   const { report, texts } = recorded();
   const onLine = compileProgress(['fmt', 'example.com/a', 'fmt', 'example.com/a/cmd'], report);
   for (const line of ['fmt', '# example.com/a', './a.go:3: a warning', 'fmt', 'example.com/a', 'example.com/a/cmd'])
@@ -27,13 +27,13 @@ test('packages are counted once, across calls of the compiler, and other output 
   ]);
 });
 
-test('with all packages in the cache only linking is left', () => {
+test('reports that only linking is left if all packages are cached', () => {
   const { report, texts } = recorded();
   compileProgress([], report);
   assert.deepEqual(texts, ['linking']);
 });
 
-test('downloads are named', () => {
+test('reports downloads', () => {
   const { report, texts } = recorded();
   const onLine = createDownloadProgress(report);
   for (const line of ['go: downloading k8s.io/api v0.35.4', 'k8s.io/api', 'go: downloading go.uber.org/zap v1.27.0'])

@@ -63,7 +63,7 @@ afterAll(async () => {
 
 const withPassword = (password: string): string => base.replace('//', `//x:${password}@`);
 
-test('a push with the password makes the repository, and anyone clones it', async () => {
+test('a push with the password creates the repository, and anyone can clone it', async () => {
   await git('-C', work, 'push', '--quiet', `${withPassword('secret')}/local/app.git`, 'main');
   const commit = await git('-C', work, 'rev-parse', 'HEAD');
   assert.equal((await git('ls-remote', `${base}/local/app.git`, 'refs/heads/main')).split('\t')[0], commit);
@@ -71,7 +71,7 @@ test('a push with the password makes the repository, and anyone clones it', asyn
   assert.deepEqual((await readdir(join(folder, 'clone'))).sort(), ['.git', 'file']);
 });
 
-test('a push without the password, or with another, is refused and makes nothing', async () => {
+test('rejects a push without the password or with a wrong one, and creates nothing', async () => {
   await assert.rejects(git('-C', work, 'push', '--quiet', `${base}/local/none.git`, 'main'), CommandError);
   await assert.rejects(
     git('-C', work, 'push', '--quiet', `${withPassword('wrong')}/local/none.git`, 'main'),
@@ -97,7 +97,7 @@ async function fetchAsBuild(name: string, commit: string, token: string | undefi
   );
 }
 
-test('attack: a build reads its own repository with its token, and no other', async () => {
+test('attack: a build can read its own repository with its token, and no other', async () => {
   await git('-C', work, 'push', '--quiet', `${withPassword('secret')}/local/other.git`, 'main');
   const commit = (await git('-C', work, 'rev-parse', 'HEAD')).trim();
   const later = new Date(Date.now() + 60_000);
@@ -119,7 +119,7 @@ test('attack: a build reads its own repository with its token, and no other', as
   assert.equal(push.status, 403);
 });
 
-test('the operator asks for the newest commit of any repository with the secret, and without it of none', async () => {
+test('the operator reads the newest commit of any repository with the secret, and of none without it', async () => {
   const host = new URL(builds).host;
   const repository = parseRepository(`${builds}/local/app`, { allowed: [host], insecure: [host] });
   const commit = (await git('-C', work, 'rev-parse', 'HEAD')).trim();
@@ -132,7 +132,7 @@ test('the operator asks for the newest commit of any repository with the secret,
   assert.equal(refused.ok ? 'found' : refused.reason, 'RepositoryNotFound');
 });
 
-test('an answer does not begin before its request has ended', async () => {
+test('does not start a response before the request has ended', async () => {
   const { hostname, port } = new URL(base);
   const body = '0000';
   const socket = connect(Number(port), hostname);
@@ -162,7 +162,7 @@ test('an answer does not begin before its request has ended', async () => {
   assert.match(answer, /^HTTP\/1\.1 200 /);
 });
 
-test('more requests than are served at once wait for a slot, and one that goes away leaves it to the next', async () => {
+test('queues excess requests, and gives the place of a disconnected one to the next', async () => {
   const { hostname, port } = new URL(base);
   const held = Array.from({ length: 16 }, () => connect(Number(port), hostname));
   for (const socket of held) {
@@ -212,7 +212,7 @@ for (const path of [
   '/local/app.git/info/refs',
   '/local/app.git/git-upload-pack',
 ]) {
-  test(`GET ${path} is not answered by git`, async () => {
+  test(`does not pass GET ${path} to git`, async () => {
     assert.equal((await probe(`${base}${path}`)).status, 404);
   });
 }

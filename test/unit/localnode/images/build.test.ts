@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { buildProgress } from '../../../../localnode/images/build.ts';
 
-test('instructions are named, and all else of the output is left out', () => {
+test('reports instructions, and ignores all other output', () => {
   const texts: string[] = [];
   const onLine = buildProgress((text) => {
     texts.push(text);

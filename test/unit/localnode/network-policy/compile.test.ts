@@ -23,7 +23,7 @@ function compiled({ namespaces, pods, policies }: World): RuleSet {
   });
 }
 
-test('compiled rules agree with the API about every flow between known addresses', () => {
+test('compiles rules that agree with the API for every flow between known addresses', () => {
   fc.assert(
     fc.property(world(PODS), fc.array(flow(PODS), { minLength: 20, maxLength: 20 }), (cluster, flows) => {
       const rules = compiled(cluster);
@@ -43,7 +43,7 @@ test('compiled rules agree with the API about every flow between known addresses
   );
 });
 
-test('the order of pods and policies does not matter', () => {
+test('ignores the order of pods and policies', () => {
   fc.assert(
     fc.property(world(PODS), (cluster) => {
       const turned = { ...cluster, pods: cluster.pods.toReversed(), policies: cluster.policies.toReversed() };
@@ -60,7 +60,7 @@ test('the order of pods and policies does not matter', () => {
   );
 });
 
-test('a pod of a namespace that is not known yet is no peer of a namespaceSelector, even a negative one', () => {
+test('never matches a pod in an unknown namespace with a namespaceSelector, not even a negative one', () => {
   const { policy } = readPolicy(
     { namespace: 'one', name: 'p' },
     {

@@ -8,7 +8,7 @@ const unexpected = (error: unknown): void => {
 };
 const never = new AbortController().signal;
 
-test('changes in quick succession are one run; a change during a run leads to another', async () => {
+test('combines changes in quick succession into one run, and runs again after a change during a run', async () => {
   let runs = 0;
   let at = 0;
   const latest = createLatest(
@@ -29,7 +29,7 @@ test('changes in quick succession are one run; a change during a run leads to an
   assert.equal(runs, 3);
 });
 
-test('a run that fails is reported and repeated', async () => {
+test('reports and repeats a failed run', async () => {
   const errors: unknown[] = [];
   let runs = 0;
   const latest = createLatest(
@@ -42,7 +42,7 @@ test('a run that fails is reported and repeated', async () => {
   assert.deepEqual([runs, errors.map(String)], [3, ['Error: run 1', 'Error: run 2']]);
 });
 
-test('after the end nothing runs', async () => {
+test('runs nothing after the abort', async () => {
   const end = new AbortController();
   const latest = createLatest(
     async () => Promise.reject(new Error('ran')),

@@ -16,7 +16,7 @@ import { formatHttpsUrl } from '../../../../localnode/node/gateway/ports.ts';
 import { listUnreadyPods } from '../../../../cli/node/status.ts';
 import { formatElapsed } from '../../../../cli/report.ts';
 
-test('mounts under our folders come deepest first, later ones before earlier, and no other', () => {
+test('lists mounts under our folders deepest first, later ones before earlier, and no others', () => {
   const line = (point: string): string => `36 35 98:0 /mnt1 ${point} rw,noatime shared:1 - ext3 /dev/root rw`;
   const info = [
     '/',
@@ -36,7 +36,7 @@ test('mounts under our folders come deepest first, later ones before earlier, an
   ]);
 });
 
-test('only a table without rules is empty', () => {
+test('treats only a table without rules as empty', () => {
   assert.ok(
     isEmptyTable(
       'table ip nat {\n\tchain PREROUTING {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t}\n}',
@@ -49,12 +49,12 @@ test('only a table without rules is empty', () => {
   );
 });
 
-test('a missing or unreadable certificate is due for renewal', () => {
+test('renews a missing or unreadable certificate', () => {
   assert.ok(shouldRenew(undefined, new Date()));
   assert.ok(shouldRenew('nonsense', new Date()));
 });
 
-test('a certificate names its hosts and addresses, and a client has none', () => {
+test('lists hosts and addresses in a server certificate, and none in a client one', () => {
   assert.match(
     formatExtensions({ name: 'a', commonName: 'a', names: ['x.test'], addresses: ['10.0.0.1'], usage: ['serverAuth'] }),
     /subjectAltName=DNS:x\.test,IP:10\.0\.0\.1/,
@@ -62,22 +62,22 @@ test('a certificate names its hosts and addresses, and a client has none', () =>
   assert.doesNotMatch(formatExtensions({ name: 'a', commonName: 'a', usage: ['clientAuth'] }), /subjectAltName/);
 });
 
-test('CAP_SYS_RESOURCE is bit 24', () => {
+test('reads CAP_SYS_RESOURCE from bit 24', () => {
   assert.ok(hasSysResource('Name:\tx\nCapEff:\t000001ffffffffff\n'));
   assert.ok(!hasSysResource('CapEff:\t000001fffeffffff\n'));
   assert.ok(!hasSysResource(''));
 });
 
-test('the first address of a service range', () => {
+test('computes the first address of a service range', () => {
   assert.equal(computeFirstServiceAddress('10.96.0.0/16'), '10.96.0.1');
 });
 
-test('a placeholder without a value is an error', () => {
+test('rejects a placeholder without a value', () => {
   assert.equal(fillIn('image: "@IMAGE:git-server@" @ a@b.c', { 'IMAGE:git-server': 'x' }), 'image: "x" @ a@b.c');
   assert.throws(() => fillIn('port: @HTTP_PORT@', {}), /@HTTP_PORT@/);
 });
 
-test('every image of what the node installs is named by digest', async () => {
+test('names every image that the node installs by digest', async () => {
   const root = join(import.meta.dirname, '../../../..');
   const folder = join(root, 'localnode/manifests');
   const files = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile());
@@ -94,18 +94,18 @@ test('every image of what the node installs is named by digest', async () => {
   assert.ok(images.flat().length >= 8);
 });
 
-test('parts that join to the same text have different keys', () => {
+test('computes different keys for parts that join to the same text', () => {
   assert.notEqual(computeContentKey(['ab', 'c']), computeContentKey(['a', 'bc']));
 });
 
-test('a Go toolchain is new enough from the pinned line on', () => {
+test('accepts a Go toolchain from the pinned version on', () => {
   assert.ok(isNewEnough('go version go1.26.8 linux/amd64'));
   assert.ok(isNewEnough('go version go2.0 linux/amd64'));
   assert.ok(!isNewEnough('go version go1.19.8 linux/amd64'));
   assert.ok(!isNewEnough(''));
 });
 
-test('every recipe has the version that its module pins', async () => {
+test('gives every recipe the version that its module pins', async () => {
   for (const recipe of recipes) {
     const module = await readFile(
       join(import.meta.dirname, '..', '..', '..', '..', 'localnode', 'binaries', recipe.part, 'go.mod'),
@@ -115,12 +115,12 @@ test('every recipe has the version that its module pins', async () => {
   }
 });
 
-test('the usual port is left out of addresses', () => {
+test('omits the default port from addresses', () => {
   assert.equal(formatHttpsUrl('a.test', { https: 443 }), 'https://a.test');
   assert.equal(formatHttpsUrl('a.test', { https: 8443 }), 'https://a.test:8443');
 });
 
-test('pods that finished or leave are not missing, pods that do not serve are', () => {
+test('counts pods that do not serve as missing, but not finished or terminating ones', () => {
   const pod = (name: string, phase: string, ready: string): Parameters<typeof listUnreadyPods>[0]['items'][number] => ({
     metadata: { namespace: 'n', name },
     status: { phase, conditions: [{ type: 'Ready', status: ready }] },
@@ -143,6 +143,6 @@ test('pods that finished or leave are not missing, pods that do not serve are', 
   );
 });
 
-test('elapsed time reads well', () => {
+test('formats elapsed time', () => {
   assert.deepEqual([0, 940, 12_400, 200_000].map(formatElapsed), ['0.0 s', '0.9 s', '12 s', '3 min 20 s']);
 });

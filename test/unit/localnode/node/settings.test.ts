@@ -8,7 +8,7 @@ const gibibyte = 1024 ** 3;
 
 const noTools = { cpuMilli: 0, memoryMebibytes: 0 };
 
-test('what the platform, three builds and services of tools request is kept from apps', () => {
+test('reserves what the platform, three builds and tool services request', () => {
   assert.deepEqual(computeAppsQuota({ cpuMilli: 60, memoryMebibytes: 1888 }, 2, 24 * gibibyte), [
     String.raw`apps.quota.requests\.cpu=565m`,
     String.raw`apps.quota.requests\.memory=17568Mi`,
@@ -19,12 +19,12 @@ test('what the platform, three builds and services of tools request is kept from
   ]);
 });
 
-test('a small machine is not shared out', () => {
+test('reserves nothing on a small machine', () => {
   assert.deepEqual(computeAppsQuota(noTools, 1, 24 * gibibyte), []);
   assert.deepEqual(computeAppsQuota(noTools, 8, 4 * gibibyte), []);
 });
 
-test('apps that wait for room are named with the cause', () => {
+test('lists apps that wait for resources, with the cause', () => {
   const condition = { reason: 'WaitingForRoom', message: 'Waiting for room: 1 Insufficient cpu.' };
   const items = [
     { metadata: { name: 'fine' }, status: { conditions: [{ reason: 'Live', message: '' }] } },

@@ -5,11 +5,11 @@ import { computeImageBytes } from '../../../../localnode/registry/storage.ts';
 
 const image = { schemaVersion: 2, config: { size: 900 }, layers: [{ size: 30_000 }, { size: 12_000 }] };
 
-test('an image takes what its layers take', async () => {
+test("adds up the sizes of an image's layers", async () => {
   assert.equal(await computeImageBytes('1', async () => Promise.resolve(JSON.stringify(image))), 42_000);
 });
 
-test('of a list, the image counts and not what attests it', async () => {
+test('counts the image of an index, and not its attestations', async () => {
   const list = {
     schemaVersion: 2,
     manifests: [

@@ -13,7 +13,7 @@ const digest = (digit: string): string => `sha256:${hex(digit)}`;
 const future = Date.now() + 3_600_000;
 const uid = '0a1b2c3d-0000-4000-8000-000000000000';
 
-test('every digest and UID anywhere in the objects counts as in use', () => {
+test('treats every digest and UID in the objects as in use', () => {
   const [one, two] = ['a', 'b'].map(digest);
   const text = JSON.stringify({
     items: [
@@ -38,7 +38,7 @@ async function put(path: string, text: string): Promise<void> {
   await writeFile(path, text);
 }
 
-test('what a tag or an object names stays, with the manifests of an index; the rest goes', async () => {
+test("keeps images that a tag or an object refers to, with an index's manifests, and removes the rest", async () => {
   await put(join(revision('library/x', '1'), 'link'), digest('1'));
   await put(join(revision('library/x', '2'), 'link'), digest('2'));
   await put(join(revision('library/x', '3'), 'link'), digest('3'));
@@ -56,7 +56,7 @@ test('what a tag or an object names stays, with the manifests of an index; the r
   assert.equal(existsSync(tag('moorage/moorage', 'old')), false);
 });
 
-test('images and build cache of an app that is gone go, also when another app has its name', async () => {
+test('removes images and build cache of a deleted app, even if another app has its name', async () => {
   const other = uid.replace('0a', '0b');
   const caches = [
     `cache/hello.${uid}`,
@@ -76,7 +76,7 @@ test('images and build cache of an app that is gone go, also when another app ha
   );
 });
 
-test('what was written lately stays, whatever names it, and its blobs get a manifest that names them', async () => {
+test('keeps recently written data, and lists its blobs in a manifest', async () => {
   const fresh = await mkdtemp(join(tmpdir(), 'moorage-registry-'));
   const at = join(fresh, 'docker', 'registry', 'v2');
   const repository = `apps/hello.${uid}`;

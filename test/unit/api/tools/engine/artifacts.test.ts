@@ -35,7 +35,7 @@ async function draw(query: string, init?: RequestInit, from = sample): Promise<z
 }
 const pathOf = (url: string | undefined): string => (url ?? assert.fail('no url')).replace('https://moorage.test', '');
 
-test('a link answers with the same bytes, to anybody and as often as wanted, and costs nothing', async () => {
+test('serves the same bytes at a link to anyone, repeatedly and free of charge', async () => {
   const { artifact } = await draw('?bytes=100');
   assert.deepEqual(
     { ...artifact, url: undefined, expires_at: undefined },
@@ -79,7 +79,7 @@ test('a link answers with the same bytes, to anybody and as often as wanted, and
   assert.equal(await sample.registry.getSingleMetricAsString('moorage_tool_calls_total'), calls);
 });
 
-test('what a browser could run is saved by its link', async () => {
+test('serves files that a browser could run as downloads', async () => {
   const { artifact } = await draw('?format=html');
   const file = await sample.request(pathOf(artifact.url));
   assert.deepEqual(
@@ -88,7 +88,7 @@ test('what a browser could run is saved by its link', async () => {
   );
 });
 
-test('a file that nobody has is said to be gone, and how to have it made anew', async () => {
+test('reports an unknown file as gone, and explains how to create it again', async () => {
   for (const id of ['AAAAAAAAAAAAAAAAAAAAAA', 'x', '..%2f..', 'y'.repeat(101)]) {
     const gone = await sample.request(`/t/artifacts/${id}`);
     const body = z.looseObject({ type: z.string(), detail: z.string() }).parse(await gone.json());
@@ -101,7 +101,7 @@ test('a file that nobody has is said to be gone, and how to have it made anew', 
   }
 });
 
-test('a larger file is at its link only; one too large to be kept is had by raw', async () => {
+test('returns a large file only as a link, and one too large to store only with raw', async () => {
   const large = await draw('?bytes=65537');
   assert.deepEqual([large.artifact.base64, typeof large.artifact.url], [undefined, 'string']);
   const huge = await draw('', json({ bytes: 34_000_000 }));
@@ -111,7 +111,7 @@ test('a larger file is at its link only; one too large to be kept is had by raw'
   assert.equal((await raw.arrayBuffer()).byteLength, 34_000_000);
 });
 
-test('who takes the bytes at once leaves nothing behind', async () => {
+test('stores nothing for a caller who requests the bytes directly', async () => {
   const { database } = sample.models.ledger.get();
   const count = {
     name: 'count-files',
@@ -123,7 +123,7 @@ test('who takes the bytes at once leaves nothing behind', async () => {
   assert.deepEqual(await database.query(count, []), before);
 });
 
-test('the record of a use names the tool', async () => {
+test('names the tool in the usage record', async () => {
   const { database } = sample.models.ledger.get();
   const uses = await database.query(
     {

@@ -36,7 +36,7 @@ async function call(path: string, init?: RequestInit): Promise<z.output<typeof a
   return answer.parse(body);
 }
 
-test('a query is read as the fields say, with defaults, aliases and a session name [spec tools.open auth.optional]', async () => {
+test('parses a query by its fields, with defaults, aliases and a session name [spec tools.open auth.optional]', async () => {
   const { result, tool, cost_usd, cost_source } = await call(
     '/t/echo?q=hi&repeat=2&loud=yes&tags=x,y&spec=%7B%22a%22%3A1%7D&kind=b&s=mine-1',
   );
@@ -48,7 +48,7 @@ test('a query is read as the fields say, with defaults, aliases and a session na
   assert.deepEqual([tool, cost_usd, cost_source], ['echo', 0, 'none']);
 });
 
-test('a body is read as JSON, with aliases; options stand in it or in the query', async () => {
+test('parses a JSON body with aliases; options may be in the body or in the query', async () => {
   const fields = { query: 'hi', times: 3, loud: true, tags: ['x,y'], spec: { a: 1 } };
   const expected = {
     echoed: 'HIHIHI',
@@ -59,12 +59,12 @@ test('a body is read as JSON, with aliases; options stand in it or in the query'
   assert.deepEqual((await call('/t/echo?s=one', json(fields))).result, expected);
 });
 
-test('a session name never changes a result [spec tools.session]', async () => {
+test('returns the same result whatever the session name [spec tools.session]', async () => {
   const [without, within] = [await call('/t/draw?bytes=3'), await call('/t/draw?bytes=3&s=x')];
   assert.deepEqual(without.result, within.result);
 });
 
-test('unknown query parameters of a GET are warnings, in the envelope and in a header', async () => {
+test('reports unknown query parameters of a GET as warnings, in the envelope and in a header', async () => {
   const path = '/t/echo?text=a&utm_source=x&wait=5&lound=1&%C3%A9=1';
   const warnings = [
     'Query parameter "utm_source" is not known and was ignored.',
@@ -87,7 +87,7 @@ test('unknown query parameters of a GET are warnings, in the envelope and in a h
   assert.equal('warnings' in ((await known.json()) as object), false);
 });
 
-test('many unknown query parameters are reported in few words', async () => {
+test('summarizes many unknown query parameters', async () => {
   const many = Array.from({ length: 300 }, (_, index) => `${'x'.repeat(20)}${index}=1`).join('&');
   const response = await sample.request(`/t/echo?text=a&${many}`);
   assert.equal(response.status, 200);
@@ -238,7 +238,7 @@ for (const {
   init,
   expected: [status, slug, ...errors],
 } of refusals) {
-  test(`refused: ${name}`, async () => {
+  test(`rejects ${name}`, async () => {
     const response = await sample.request(path, init);
     const text = await response.text();
     assert.equal(response.headers.get('content-type'), 'application/problem+json', text);
@@ -262,7 +262,7 @@ for (const { path, status, init } of [
   { path: '/t/echo', status: 415, init: { method: 'POST', body: 'text', headers: { 'content-type': 'text/plain' } } },
   { path: '/t/artifacts/0000000000000000000000', status: 404 },
 ])
-  test(`${init?.method ?? 'GET'} ${path}: the problem says in body and header that it cost nothing`, async () => {
+  test(`${init?.method ?? 'GET'} ${path}: reports in body and header that the problem cost nothing`, async () => {
     const response = await sample.request(path, init);
     const { cost_usd, charged_usd, cost_source, ...rest } = problem.parse(await response.json());
     assert.equal(response.status, status, JSON.stringify(rest));
@@ -271,13 +271,13 @@ for (const { path, status, init } of [
     assert.deepEqual(headers, ['0', '0', 'none']);
   });
 
-test('problems outside of /t say nothing of a cost', async () => {
+test('reports no cost for problems outside /t', async () => {
   const response = await sample.request('/api/nothing');
   assert.equal(response.headers.get('x-cost-usd'), null);
   assert.equal(problem.parse(await response.json())['cost_usd'], undefined);
 });
 
-test('an unknown tool is answered with the nearest names, a nameless one where all are', async () => {
+test('answers an unknown tool with the nearest names, and with none if no name is near', async () => {
   const nearest = async (name: string): Promise<unknown> =>
     problem.parse(await (await sample.request(`/t/${name}`)).json())['nearest'];
   assert.deepEqual(await nearest('Echo!'), ['echo']);
@@ -285,12 +285,12 @@ test('an unknown tool is answered with the nearest names, a nameless one where a
   assert.deepEqual(await nearest('zzzzzzzzzz'), []);
 });
 
-test('a problem of a service that is off names the value that switches it on', async () => {
+test('names the setting that enables a service that is off', async () => {
   const { detail } = problem.parse(await (await sample.request('/t/off')).json());
   assert.match(detail, /tools\.gotenberg\.enabled.*MOORAGE_GOTENBERG_URL/);
 });
 
-test('with raw=1 the bytes alone are answered, with what they cost [spec tools.raw]', async () => {
+test('returns only the bytes with raw=1, with their cost in headers [spec tools.raw]', async () => {
   const raw = await sample.request('/t/draw?bytes=100&raw=1');
   assert.deepEqual(Buffer.from(await raw.arrayBuffer()), Buffer.alloc(100, 65));
   assert.deepEqual(
@@ -302,19 +302,19 @@ test('with raw=1 the bytes alone are answered, with what they cost [spec tools.r
   assert.match(raw.headers.get('content-security-policy') ?? '', /default-src 'none'.*sandbox/);
 });
 
-test('what a browser could run is saved, under a name that cannot be twisted', async () => {
+test('serves files that a browser could run as downloads, under a safe name', async () => {
   const raw = await sample.request('/t/draw?format=html&raw=1');
   assert.equal(raw.headers.get('content-disposition'), 'attachment; filename="file"');
 });
 
-test('who accepts no JSON gets the file', async () => {
+test('returns the file to a client that does not accept JSON', async () => {
   const raw = await sample.request('/t/draw?format=png', { headers: { accept: 'image/png' } });
   assert.equal(raw.headers.get('content-type'), 'image/png');
   const either = await sample.request('/t/draw?format=png', { headers: { accept: 'text/html,*/*;q=0.8' } });
   assert.equal(((await either.json()) as { tool: string }).tool, 'draw');
 });
 
-test('HEAD says whether GET would be taken, and neither runs the tool nor charges', async () => {
+test('HEAD reports whether GET would succeed, and neither runs the tool nor charges', async () => {
   const calls = async (): Promise<number> =>
     (await sample.registry.getSingleMetric('moorage_tool_calls_total')?.get())?.values.reduce(
       (sum, { value }) => sum + value,
@@ -341,7 +341,7 @@ test('HEAD says whether GET would be taken, and neither runs the tool nor charge
   assert.deepEqual([await calls(), await earned()], before);
 });
 
-test('GET /t lists the tools for a program and for a person', async () => {
+test('GET /t lists the tools for programs and for people', async () => {
   const { tools } = (await (await sample.request('/t')).json()) as {
     tools: { name: string; on: boolean; off_because?: string; input_schema: { required: string[] } }[];
   };
@@ -362,7 +362,7 @@ test('GET /t lists the tools for a program and for a person', async () => {
   assert.match(await page.text(), /<code>one_of<\/code>/);
 });
 
-test('every tool and method is an operation of the OpenAPI document', async () => {
+test('describes every tool and method as an operation in the OpenAPI document', async () => {
   const { paths } = (await (await sample.request('/openapi.json')).json()) as {
     paths: Record<string, Record<string, { operationId: string; parameters: { name: string; required: boolean }[] }>>;
   };
@@ -373,7 +373,7 @@ test('every tool and method is an operation of the OpenAPI document', async () =
   );
 });
 
-test('slots are limited for one caller and for all; a slot is released when the work has really ended', async () => {
+test('limits slots per caller and in total, and releases a slot only when the work has ended', async () => {
   const gate = Promise.withResolvers<undefined>();
   const busy = await sampleToolApp({
     tools: [waiting(() => gate.promise), echo],
@@ -399,7 +399,7 @@ test('slots are limited for one caller and for all; a slot is released when the 
   await busy.stop();
 });
 
-test('without a ledger, what costs nothing works, and what has a price says what is missing', async () => {
+test('without a ledger, runs free tools and explains what a priced tool lacks', async () => {
   const bare = await sampleToolApp();
   assert.equal((await bare.request('/t/echo?text=a')).status, 200);
   const refused = await bare.request('/t/draw');
@@ -409,7 +409,7 @@ test('without a ledger, what costs nothing works, and what has a price says what
   await bare.stop();
 });
 
-test('labels of metrics are tools of the registry, ways in, and outcomes', async () => {
+test('labels metrics with tools of the registry, protocols, and outcomes', async () => {
   const text = await sample.registry.metrics();
   const labels = [...text.matchAll(/^moorage_tool_calls_total\{(.*)\} /gm)].map(([, found]) => found);
   assert.ok(

@@ -17,7 +17,7 @@ const schema = z.strictObject({
   spec: jsonField(z.looseObject({ mark: z.string() })).optional(),
 });
 
-test('each field gets its own kind of value', () => {
+test('converts each value to the type of its field', () => {
   assert.deepEqual(
     schema.parse(
       coerceQuery(schema, {
@@ -44,11 +44,11 @@ test('each field gets its own kind of value', () => {
   );
 });
 
-test('a repeated parameter is a list, and keeps its commas', () => {
+test('treats a repeated parameter as a list, and keeps its commas', () => {
   assert.deepEqual(coerceQuery(schema, { names: ['a,b', 'c'] }), { names: ['a,b', 'c'] });
 });
 
-test('booleans are taken in the words that people use', () => {
+test('accepts common words for booleans', () => {
   const read = (deep: string): unknown => coerceQuery(schema, { deep })['deep'];
   assert.deepEqual(['1', 'yes', 'on', '0', 'no', 'off', 'maybe', 'constructor'].map(read), [
     true,
@@ -62,12 +62,12 @@ test('booleans are taken in the words that people use', () => {
   ]);
 });
 
-test('what is no number, and what is not known, is left as it came', () => {
+test('leaves unparsable numbers and unknown fields unchanged', () => {
   const given = { count: '0x10', scale: 'Infinity', other: '1', constructor: 'x', text: ['a', 'b'] };
   assert.deepEqual(coerceQuery(schema, given), given);
 });
 
-test('every finite number survives the way through text', () => {
+test('keeps every finite number through a round trip as text', () => {
   fc.assert(
     fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
       const { scale } = coerceQuery(schema, { scale: String(number) });
@@ -76,7 +76,7 @@ test('every finite number survives the way through text', () => {
   );
 });
 
-test('JSON is taken as it is, decoded once from a query, and named when it is none', () => {
+test('keeps JSON as is, decodes it once from a query, and rejects invalid JSON by name', () => {
   const field = z.strictObject({ spec: jsonField(z.looseObject({})) });
   assert.deepEqual(field.parse({ spec: { a: 1 } }), { spec: { a: 1 } });
   assert.equal(field.safeParse({ spec: '{"a":1}' }).success, false);
@@ -97,7 +97,7 @@ test('JSON is taken as it is, decoded once from a query, and named when it is no
   );
 });
 
-test('the addresses of services are read without their last slash, and a wrong one is named', () => {
+test('strips the last slash from service addresses, and names an invalid address', () => {
   assert.deepEqual(
     readToolSettings({
       MOORAGE_GOTENBERG_URL: 'http://gotenberg:3000/',

@@ -67,7 +67,7 @@ const refusal = z.object({
   actions: z.array(z.object({ action: z.string(), description: z.string(), header: z.string().optional() })),
 });
 
-test('with raw=1 the hint is a header; while much is left there is none', async () => {
+test('sends the hint as a header with raw=1, and none while plenty of quota is left', async () => {
   const first = await sample.request('/t/picture?raw=1', from('192.0.2.1'));
   assert.deepEqual([first.status, first.headers.get('x-quota-hint')], [200, null]);
   const second = await sample.request('/t/picture?raw=1', from('192.0.2.1'));
@@ -75,7 +75,7 @@ test('with raw=1 the hint is a header; while much is left there is none', async 
   assert.match(second.headers.get('x-quota-hint') ?? '', hint);
 });
 
-test('a job says it when it begins, when it is done, and with its file [spec tools.low-quota]', async () => {
+test('sends the hint when a job starts, when it is done, and with its file [spec tools.low-quota]', async () => {
   const begun = await sample.request('/t/slow', from('192.0.2.1'));
   const started = envelope.parse(await begun.json());
   assert.match(started.hint, hint);
@@ -92,7 +92,7 @@ test('a job says it when it begins, when it is done, and with its file [spec too
   assert.match(file.headers.get('x-quota-hint') ?? '', hint);
 });
 
-test('a price is not lowered by a shorter prompt: the advice is a key, a cheaper tool, or to wait', async () => {
+test('advises a key, a cheaper tool, or waiting, because a shorter prompt does not lower a fixed price', async () => {
   const answer = await sample.request('/t/picture', from('192.0.2.1'));
   assert.equal(answer.status, 402);
   const { detail, actions } = refusal.parse(await answer.json());
@@ -105,7 +105,7 @@ test('a price is not lowered by a shorter prompt: the advice is a key, a cheaper
   assert.match(actions[1]?.description ?? '', /at most \$0\.0001/);
 });
 
-test('a caller whose key has used its limit learns what the key still does', async () => {
+test('explains what a key can still do after it has used up its limit', async () => {
   const key = { authorization: 'Bearer sk-own-12345678' };
   assert.equal((await sample.request('/t/picture', from('192.0.2.2', key))).status, 200);
   const answer = await sample.request('/t/picture', from('192.0.2.2', key));

@@ -20,7 +20,7 @@ const chart = new ToolReader(createMakeChartTool(services));
 const texts = ['12', '12345678901234567890', '{"a":1}', '[1]', 'null', 'true', '"quoted"', 'a,b\n1,2', 'plain', ''];
 
 for (const part of ['body', 'argument'] as const)
-  test(`${part}: a string stays a string, whatever it looks like`, () => {
+  test(`${part}: keeps a string as a string, whatever it looks like`, () => {
     for (const data of texts) {
       assert.equal(validate.read(part, { schema: {}, data }).input['data'], data);
       assert.equal(runCode.read(part, { code: '1', input: data }).input['input'], data);
@@ -29,7 +29,7 @@ for (const part of ['body', 'argument'] as const)
     assert.deepEqual(chart.read(part, { values: [1, 2], labels: ['1', '2'] }).input['labels'], ['1', '2']);
   });
 
-test('query: text is decoded once', () => {
+test('query: decodes text once', () => {
   for (const [text, value] of [
     ['12', 12],
     ['"12"', '12'],
@@ -47,7 +47,7 @@ test('query: text is decoded once', () => {
   for (const text of texts) assert.equal(runCode.readLink({ code: '1', input_text: text }).input['input_text'], text);
 });
 
-test('query: what is not JSON is named with its field', () => {
+test('query: names the field of invalid JSON', () => {
   for (const text of ['plain', '{"a":1,}', ''])
     assert.throws(
       () => runCode.readLink({ code: '1', input: text }),
@@ -55,7 +55,7 @@ test('query: what is not JSON is named with its field', () => {
     );
 });
 
-test('input_text is a string for the code, and not sent together with input', async () => {
+test('passes input_text to the code as a string, and rejects it together with input', async () => {
   const tool = createRunCodeTool(services);
   const run = async (fields: Record<string, unknown>): Promise<unknown> =>
     (await call(tool, { code: 'typeof input + ":" + input', ...fields })).result['value'];

@@ -96,7 +96,7 @@ const slug = async (response: Response): Promise<string> =>
     .type.split('/')
     .at(-1)}`;
 
-test('the same call with the same key is run and charged once, and answered alike', async () => {
+test('runs and charges a repeated call with the same key once, and returns the same response', async () => {
   const first = await post('counted', {}, 'one');
   const text = await first.text();
   const earnedOnce = await earned();
@@ -109,7 +109,7 @@ test('the same call with the same key is run and charged once, and answered alik
   assert.equal(earnedOnce, '-0.0001');
 });
 
-test('the bytes of raw=1 are answered again too, with what they cost', async () => {
+test('replays the bytes of raw=1 too, with their cost', async () => {
   const [first, again] = [await post('counted', { raw: true }, 'raw'), await post('counted', { raw: true }, 'raw')];
   assert.deepEqual(
     [await first.text(), again.headers.get('idempotent-replayed'), again.headers.get('x-cost-usd')],
@@ -118,7 +118,7 @@ test('the bytes of raw=1 are answered again too, with what they cost', async () 
   assert.equal(await slug(await post('counted', {}, 'raw')), '422 idempotency-mismatch');
 });
 
-test('a file that is not kept is not made and charged again under the same key', async () => {
+test('neither creates nor charges a file that was not stored again under the same key', async () => {
   const before = runs;
   assert.equal(
     (await (await post('counted', { raw: true, large: true }, 'large')).arrayBuffer()).byteLength,
@@ -128,7 +128,7 @@ test('a file that is not kept is not made and charged again under the same key',
   assert.equal(runs, before + 1);
 });
 
-test('a key belongs to one call of one caller: another body or tool is refused, another caller not', async () => {
+test('binds a key to one call of one caller: rejects another body or tool, accepts another caller', async () => {
   assert.equal(await slug(await post('counted', { hold: false }, 'one')), '422 idempotency-mismatch');
   assert.equal(await slug(await post('echo', { text: 'a' }, 'one')), '422 idempotency-mismatch');
   const other = await post('counted', {}, 'one', { 'x-forwarded-for': '203.0.113.9' });
@@ -136,7 +136,7 @@ test('a key belongs to one call of one caller: another body or tool is refused, 
   assert.equal(await slug(await post('counted', {}, 'k'.repeat(256))), '400 invalid-request');
 });
 
-test('while the first is being answered, the second is asked to wait; a call that fails may be sent again', async () => {
+test('asks a repeated call to wait while the first is in progress; a failed call may be sent again', async () => {
   go = Promise.withResolvers();
   const first = post('counted', { hold: true }, 'busy');
   while ((await slug(await post('counted', { hold: true }, 'busy')).catch(() => '')) !== '409 idempotency-in-flight');
@@ -146,7 +146,7 @@ test('while the first is being answered, the second is asked to wait; a call tha
   assert.equal(await slug(await post('fail', { how: 'problem' }, 'fails')), '502 tool-failed');
 });
 
-test('of a tool that takes long, the same key is the same job, asked anew', async () => {
+test('returns the same job, with its current state, for the same key of a slow tool', async () => {
   const before = runs;
   const handle = z
     .looseObject({ job: z.object({ id: z.string() }) })
@@ -166,7 +166,7 @@ test('of a tool that takes long, the same key is the same job, asked anew', asyn
   );
 });
 
-test('answers that are kept for one caller are bounded: the oldest go', async () => {
+test('limits the stored responses per caller, and removes the oldest', async () => {
   const keys = new IdempotencyKeys(sample.models.ledger.get().database, { leaseMs: 1_000, keepMs: 60_000 });
   const outcome = async (key: string, answer: unknown): Promise<string> => {
     const begun = await keys.begin({ scope: 'bounded', key, body: '' });

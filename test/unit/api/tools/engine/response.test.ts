@@ -5,19 +5,19 @@ import { formatWarningsHeader, readWarnings } from '../../../../../api/tools/eng
 
 const listIn = (headers: Record<string, string>): unknown => JSON.parse(headers['x-warnings'] ?? 'null');
 
-test('no header without warnings', () => {
+test('sends no header without warnings', () => {
   for (const result of [undefined, {}, { warnings: [] }, { warnings: 'x' }, { warnings: [1] }])
     assert.deepEqual(formatWarningsHeader(readWarnings(result)), {});
 });
 
-test('a list that any client reads, whatever the words are', () => {
+test('formats a list that every client can parse, whatever the text', () => {
   const warnings = ['What a click on 甲 does is left out', 'line\nbreak "quoted" 🚀'];
   const headers = formatWarningsHeader(warnings);
   assert.match(headers['x-warnings'] ?? '', /^[ -~]+$/);
   assert.deepEqual(listIn(headers), warnings);
 });
 
-test('what would be too long is counted', () => {
+test('counts the warnings that do not fit', () => {
   const headers = formatWarningsHeader(Array.from({ length: 50 }, (_, n) => `${n} ${'x'.repeat(200)}`));
   assert.ok((headers['x-warnings'] ?? '').length < 3_200);
   const list = listIn(headers) as string[];

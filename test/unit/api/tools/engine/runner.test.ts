@@ -11,7 +11,7 @@ afterEach(() => {
 });
 const wait = (ms: number): Promise<string> => new Promise((resolve) => setTimeout(resolve, ms, 'done'));
 
-test('attack: calls that wait behind a flood do not run out of time before they have begun', async () => {
+test('attack: calls queued behind a flood do not time out before they start', async () => {
   const late = vi.fn();
   const clock = new TimeLimit(1_000, late);
   await vi.advanceTimersByTimeAsync(400);
@@ -24,7 +24,7 @@ test('attack: calls that wait behind a flood do not run out of time before they 
   assert.equal(late.mock.calls.length, 1);
 });
 
-test('a wait that fails starts the clock again, and one that ends after the call does not', async () => {
+test('restarts the clock after a wait that fails, but not after one that ends later than the call', async () => {
   const late = vi.fn();
   const clock = new TimeLimit(1_000, late);
   await assert.rejects(clock.waiting(Promise.reject(new Error('no'))), /no/);

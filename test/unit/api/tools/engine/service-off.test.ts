@@ -67,13 +67,13 @@ describe('tools whose service is off', () => {
   });
   afterAll(() => sample.stop());
 
-  it('are all tried', () => {
+  it('are all covered', () => {
     assert.deepEqual(needing.toSorted(), Object.keys(wrong).toSorted());
   });
 
   for (const [name, cases] of Object.entries(wrong))
     for (const [input, field] of cases)
-      it(`${name} refuses ${JSON.stringify(input)} by ${field}, by POST and by GET`, async () => {
+      it(`${name} rejects ${JSON.stringify(input)} because of ${field}, by POST and by GET`, async () => {
         const query = new URLSearchParams(
           Object.entries(input).map(([key, value]): [string, string] => [key, String(value)]),
         );
@@ -90,7 +90,7 @@ describe('tools whose service is off', () => {
         }
       });
 
-  it('say so to input that is right, addresses as people paste them included', async () => {
+  it('report that they are off for valid input, including pasted addresses', async () => {
     for (const [name, input] of [
       ['web_search', { query: 'lamps' }],
       ['screenshot', { url: 'https://de.wikipedia.org/wiki/Köln' }],

@@ -33,7 +33,7 @@ const slug =
   (error: unknown): boolean =>
     error instanceof Problem && error.type.slug === expected;
 
-test('what the calls have cost is summed exactly, and is what the ledger says of the caller', async () => {
+test('sums the costs of the calls exactly, as the ledger does for the caller', async () => {
   const spender = lab.spender();
   const reply = await spender.ask({ prompt: 'Hello' });
   assert.deepEqual(
@@ -53,7 +53,7 @@ test('what the calls have cost is summed exactly, and is what the ledger says of
   assert.ok(spender.spending.quota !== undefined && spender.spending.quota.used > 0n);
 });
 
-test('holds are announced before they are made, under the ids by which the ledger knows the calls', async () => {
+test('announces holds before they are made, under the ids that the ledger uses', async () => {
   const announced: string[] = [];
   const known: number[] = [];
   const spender = lab.spender({
@@ -80,7 +80,7 @@ test('holds are announced before they are made, under the ids by which the ledge
   assert.ok(announced.every((id) => booked.has(id)));
 });
 
-test('a failure is a problem; what it costs is nothing or pending, never guessed', async () => {
+test('reports a failure as a problem, with a cost of nothing or pending, never an estimate', async () => {
   const spender = lab.spender();
   await assert.rejects(spender.ask({ prompt: 'Hello', model: 'epsilon-3.5-flash' }), slug('model-refused'));
   assert.deepEqual([spender.spending.cost, spender.spending.pending, spender.spending.calls], [0n, 0, 1]);
@@ -90,7 +90,7 @@ test('a failure is a problem; what it costs is nothing or pending, never guessed
   assert.deepEqual([spender.spending.cost, spender.spending.pending], [0n, 2]);
 });
 
-test('premium models are asked with a key of one’s own, which is passed on', async () => {
+test('calls premium models with the caller’s own key', async () => {
   await assert.rejects(lab.spender().ask({ prompt: 'Hello', model: 'zeta-fable-5' }), slug('key-required'));
   await assert.rejects(lab.spender().compare({ prompt: 'Hello', models: ['zeta-fable-5'] }), slug('key-required'));
   const spender = lab.spender({ payer: lab.keyed });
@@ -99,7 +99,7 @@ test('premium models are asked with a key of one’s own, which is passed on', a
   assert.equal(spender.spending.quota, undefined);
 });
 
-test('a comparison counts with every call, and says what one can cost before it is made', async () => {
+test('counts every call of a comparison, and reports the maximum cost before it starts', async () => {
   const spender = lab.spender();
   const { results, summary } = await spender.compare({
     prompt: 'Hello',

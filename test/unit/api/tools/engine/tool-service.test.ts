@@ -54,7 +54,7 @@ for (const { name, path, init, part, detail } of [
     detail: 'Body field "to" is b.',
   },
 ]) {
-  test(`a job by ${name} that fails names its fields in the ${part}, and as arguments when it is polled`, async () => {
+  test(`a job by ${name} that fails names its fields in the ${part}, and as arguments when polled`, async () => {
     const first = await refused(path, init);
     const error = { in: part, field: 'to', fix: 'Send another one.' };
     assert.deepEqual([first.status, first.detail, first.errors], [400, detail, [error]]);

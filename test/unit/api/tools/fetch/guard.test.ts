@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => web.close());
 
-test('a test host is fetched, and nothing beside it', async () => {
+test('fetches from a test host, and from no other internal host', async () => {
   const fetcher = new GuardedFetcher(
     readFetchConfig({ MOORAGE_FETCH_TEST_HOSTS: `${web.host}, [::1]:9000,Lab.test:81` }),
   );
@@ -27,7 +27,7 @@ test('a test host is fetched, and nothing beside it', async () => {
   assert.throws(() => guard.target('http://lab.test:82/'), /port/);
 });
 
-test('production has none', () => {
+test('accepts no test hosts in production', () => {
   assert.throws(
     () => readFetchConfig({ MOORAGE_FETCH_TEST_HOSTS: web.host, NODE_ENV: 'production' }),
     /MOORAGE_FETCH_TEST_HOSTS: must not be set where NODE_ENV is production/,
@@ -36,6 +36,6 @@ test('production has none', () => {
 });
 
 for (const hosts of ['127.0.0.1', 'http://127.0.0.1:1', '*:80', 'a b:80'])
-  test(`refused: ${hosts}`, () => {
+  test(`rejects ${hosts}`, () => {
     assert.throws(() => readFetchConfig({ MOORAGE_FETCH_TEST_HOSTS: hosts }), /must be host:port/);
   });

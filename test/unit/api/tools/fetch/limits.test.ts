@@ -128,37 +128,37 @@ describe('limits of the guarded fetch', () => {
     it(`stops ${path} at its limit`, async () => fails(path, 'fetch-too-large', /more than 1048576 bytes/));
   }
 
-  it('takes a file of just the limit', async () => {
+  it('accepts a file of exactly the limit', async () => {
     assert.equal((await ask('/exactly')).bytes.length, mib);
   });
-  it('says what cannot be decompressed', async () => {
+  it('reports data that cannot be decompressed', async () => {
     await fails('/thrice', 'fetch-failed', /too many times/);
     await fails('/unknown', 'fetch-failed', /unsupported Content-Encoding/);
     await fails('/not-gzip', 'fetch-failed', /not compressed as/);
     await fails('/cut-gzip', 'fetch-failed', /not compressed as/);
   });
   it('stops long headers', async () => fails('/headers', 'fetch-failed', /headers .* too long/));
-  it('stops waiting for an answer, and for a body', async () => {
+  it('stops waiting for a response, and for a body', async () => {
     await fails('/silent', 'fetch-failed', /in time/, { timeoutMs: 200 });
     await fails('/slow-body', 'fetch-failed', /in time/, { timeoutMs: 200 });
   });
-  it('follows 5 redirects and not more', async () => {
+  it('follows at most 5 redirects', async () => {
     const before = web.asked.length;
     await fails('/loop', 'fetch-failed', /more than 5 times/);
     assert.equal(web.asked.length - before, 6);
   });
-  it('answers with a redirect where it is asked not to follow', async () => {
+  it('returns a redirect if asked not to follow it', async () => {
     const before = web.asked.length;
     assert.equal((await ask('/loop', { stayHere: true })).status, 302);
     assert.equal(web.asked.length - before, 1);
   });
-  it('refuses http where https is asked for, but for hosts of tests', async () => {
+  it('rejects http if https is required, except for test hosts', async () => {
     const request = { httpsOnly: true, maxBytes: mib, signal };
     await assert.rejects(fetcher.fetch({ ...request, url: 'http://example.org/' }), /is not https/);
     await assert.rejects(fetcher.check({ ...request, url: 'http://example.org/' }), /is not https/);
     assert.equal((await ask('/plain', request)).status, 200);
   });
-  it('says what is not HTTP, who hangs up, and who is not there', async () => {
+  it('reports a response that is not HTTP, a closed connection, and an unreachable server', async () => {
     await fails('/broken', 'fetch-failed', /did not answer with valid HTTP/);
     await fails('/reset', 'fetch-failed', /connection was interrupted/);
     await fails('/nowhere', 'url-refused', /redirects to something/);
@@ -167,19 +167,19 @@ describe('limits of the guarded fetch', () => {
     const there = new GuardedFetcher({ allow: [gone.host] });
     await assert.rejects(there.fetch({ url: gone.url, maxBytes: 1, signal }), /refused the connection/);
   });
-  it('says that there is no TLS', async () => {
+  it('reports missing TLS', async () => {
     await assert.rejects(
       fetcher.fetch({ url: `https://${web.host}/plain`, maxBytes: mib, signal }),
       /has no valid TLS certificate/,
     );
   });
-  it('ends when its caller does, with the reason of the caller', async () => {
+  it('aborts with its caller, and with the caller’s reason', async () => {
     const caller = new AbortController();
     const asked = ask('/silent', { signal: caller.signal });
     caller.abort(new Error('gone'));
     await assert.rejects(asked, /gone/);
   });
-  it('says the status that was not wanted', async () => {
+  it('reports an unexpected status', async () => {
     assert.equal((await ask('/missing')).status, 404);
     await assert.rejects(
       fetcher.get({ url: `${web.url}/missing`, maxBytes: mib, signal }),
@@ -187,7 +187,7 @@ describe('limits of the guarded fetch', () => {
     );
   });
 
-  it('carries no cookie, no credentials and no body to another server', async () => {
+  it('sends no cookies, credentials or body to another server', async () => {
     const { bytes } = await ask('/away', {
       method: 'POST',
       body: 'secret',
@@ -208,7 +208,7 @@ describe('limits of the guarded fetch', () => {
     assert.equal(kept.method, 'POST');
   });
 
-  it('heeds no proxy of the environment', async () => {
+  it('ignores proxy settings in the environment', async () => {
     const proxy = await startWeb({});
     const before = { ...process.env };
     Object.assign(process.env, {
@@ -227,7 +227,7 @@ describe('limits of the guarded fetch', () => {
     }
   });
 
-  it('leaves no connection behind', async () => {
+  it('leaves no connection open', async () => {
     const sockets = process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length;
     await ask('/hops/5');
     await once(process, 'never', { signal: AbortSignal.timeout(50) }).catch(() => undefined);

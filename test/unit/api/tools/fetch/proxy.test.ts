@@ -79,13 +79,13 @@ describe('the guarded proxy', () => {
     return answer.toString().split('\r\n')[0] ?? '';
   };
 
-  it('passes on a page both ways, and a body', async () => {
+  it('forwards a page in both directions, and a body', async () => {
     assert.equal(await through('/page'), 'seen');
     assert.equal(await through('/page', {}, true), 'seen');
     assert.equal(await through('/echo', { method: 'POST', body: 'sent' }), 'sent');
   });
 
-  it('refuses everything inside', async () => {
+  it('rejects every internal address', async () => {
     const urls = innerUrls(listener.port).filter(
       (url) => /^https?:\/\/[^\s\0@\\#]+$/i.test(url) && Buffer.from(url, 'latin1').toString() === url,
     );
@@ -99,12 +99,12 @@ describe('the guarded proxy', () => {
     assert.equal(listener.connections(), 0);
   });
 
-  it('takes no addresses that are not whole, and no upgrades', async () => {
+  it('rejects incomplete addresses and upgrades', async () => {
     assert.equal(await plain('/page'), 403);
     assert.equal(await plain(`https://${web.host}/page`), 403);
   });
 
-  it('ends what is silent or too much', async () => {
+  it('closes silent and excessive connections', async () => {
     await assert.rejects(through('/silent', {}, true));
     await assert.rejects(through('/endless', {}, true));
     await assert.rejects(through('/endless'));

@@ -46,7 +46,7 @@ describe('the guarded fetch', () => {
     await web.close();
   });
 
-  it('refuses each of at least 60 forms of inner addresses, and connects to none', async () => {
+  it('rejects at least 60 forms of internal addresses, and connects to none', async () => {
     const urls = innerUrls(listener.port);
     assert.ok(urls.length >= 60, `${urls.length} forms`);
     for (const url of urls) {
@@ -55,7 +55,7 @@ describe('the guarded fetch', () => {
     assert.equal(listener.connections(), 0);
   });
 
-  it('refuses them as well for a program that would open them by itself', async () => {
+  it('rejects them for a program that opens connections itself', async () => {
     for (const url of innerUrls(listener.port))
       await assert.rejects(fetcher.check({ url, signal }), refused, JSON.stringify(url));
     await fetcher.check({ url: `${web.url}/to`, signal });
@@ -66,7 +66,7 @@ describe('the guarded fetch', () => {
     assert.equal(listener.connections(), 0);
   });
 
-  it('refuses them behind a redirect as well', async () => {
+  it('rejects them behind a redirect', async () => {
     // But those that are relative to the page that redirects, and so lead back to it, or cannot stand in a header.
     for (const url of innerUrls(listener.port).filter((one) => !/^http:\/?[^/\\]|^127|\0|^http:\/\/$/.test(one))) {
       await assert.rejects(
@@ -78,7 +78,7 @@ describe('the guarded fetch', () => {
     assert.equal(listener.connections(), 0);
   });
 
-  it('connects to what it has checked, though the name changes its mind', async () => {
+  it('connects to the address that it checked, even if the name then resolves differently', async () => {
     const answers = [['127.0.0.1'], ['127.0.0.1']];
     let asked = 0;
     const rebinding = new GuardedFetcher({
@@ -100,7 +100,7 @@ describe('the guarded fetch', () => {
     assert.equal(listener.connections(), 0);
   });
 
-  it('does reach the listener when it may, so that a count of 0 means something', async () => {
+  it('reaches the listener if allowed, which shows that a count of 0 is meaningful', async () => {
     const open = new GuardedFetcher({ allow: [`127.0.0.1:${listener.port}`, `::1:${listener.port}`] });
     await assert.rejects(open.fetch({ url: `http://127.0.0.1:${listener.port}/`, maxBytes: 1_000, signal }), {
       name: 'Problem',
@@ -172,7 +172,7 @@ describe('the guard', () => {
     (n) => `[2a00:1450::200:5efe:${hex(n)}]`,
   ];
 
-  it('refuses every embedding of every closed address', () => {
+  it('rejects every embedding of every blocked address', () => {
     fc.assert(
       fc.property(
         innerAddress,
@@ -186,7 +186,7 @@ describe('the guard', () => {
     );
   });
 
-  it('refuses every name that leads to one', async () => {
+  it('rejects every name that resolves to one', async () => {
     await fc.assert(
       fc.asyncProperty(
         innerAddress,
@@ -206,7 +206,7 @@ describe('the guard', () => {
     );
   });
 
-  it('takes what is public', () => {
+  it('accepts public addresses', () => {
     for (const url of [
       'http://93.184.215.14/',
       'https://1.1.1.1:8443/',

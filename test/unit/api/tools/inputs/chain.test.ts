@@ -41,7 +41,7 @@ async function call(path: string, init?: RequestInit): Promise<z.output<typeof a
 }
 const from = (address: string): RequestInit => ({ headers: { 'x-forwarded-for': address } });
 
-test('a picture that one tool drew is converted by another, by GET and by POST, by its URL or its id', async () => {
+test('converts a picture that another tool drew, by GET and by POST, by its URL or its id', async () => {
   const drawn = await call('/t/render_diagram?kind=graphviz&source=digraph{a-%3Eb}&format=png', from('192.0.2.7'));
   const url = drawn.artifact?.url ?? '';
   assert.match(url, /^http:\/\/localhost:8080\/t\/artifacts\//);
@@ -61,7 +61,7 @@ test('a picture that one tool drew is converted by another, by GET and by POST, 
   }
 });
 
-test('a file of 3 MB goes into one call as data, and a larger one is refused by name', async () => {
+test('accepts a file of 3 MB as data, and rejects a larger one by name', async () => {
   // Noise, which no format makes smaller.
   const noise = (pixels: number): Promise<Buffer> =>
     sharp(randomBytes(pixels * 3 * 1_000), { raw: { width: 1_000, height: pixels, channels: 3 } })
@@ -79,7 +79,7 @@ test('a file of 3 MB goes into one call as data, and a larger one is refused by 
   assert.match(await larger.text(), /"field":"data"/);
 });
 
-test('a local address that is no file of a tool is refused, and so is a file that is gone', async () => {
+test("rejects a local address that is not a tool's file, and an expired file", async () => {
   const refusal = async (query: Record<string, string>): Promise<unknown[]> => {
     const response = await sample.request(`/t/convert_image?${new URLSearchParams(query).toString()}`);
     const { errors } = z
@@ -93,7 +93,7 @@ test('a local address that is no file of a tool is refused, and so is a file tha
   assert.deepEqual(await refusal({}), [400, 'query', 'url']);
 });
 
-test('memory keeps JSON of a body as JSON, and text of a query as text', async () => {
+test('stores JSON in a body as JSON, and text in a query as text', async () => {
   const session = randomUUID();
   const value = { done: ['a', 1, null], ok: true };
   await call(`/t/memory?s=${session}`, json({ action: 'set', key: 'k', value }));

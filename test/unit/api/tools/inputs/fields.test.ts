@@ -26,7 +26,7 @@ for (const [given, field, message] of [
   [{ a: 'x', c: 'y' }, 'c', 'cannot be combined with a'],
   [{ b: 'x', c: 'y' }, 'c', 'cannot be combined with b'],
 ] as const)
-  test(`refused: ${JSON.stringify(given)}`, () => {
+  test(`rejects ${JSON.stringify(given)}`, () => {
     const said = (error: unknown): boolean => {
       assert.ok(error instanceof Problem, String(error));
       assert.deepEqual(error.errors, [{ in: 'query', field, message, fix: 'Send exactly one of a, b and c.' }]);
@@ -38,7 +38,7 @@ for (const [given, field, message] of [
     assert.throws(() => readPart('query', schema, given), said);
   });
 
-test('one is taken', () => {
+test('accepts exactly one', () => {
   requireOne(names, { b: '' });
   assert.deepEqual(readPart('query', schema, { b: '', d: 'x' }), { b: '', d: 'x' });
 });
@@ -57,7 +57,7 @@ const taken: readonly (readonly [data: string, text: string, contentType: string
   ['data:;base64,Zg==', 'f', 'text/plain'],
 ];
 for (const [data, text, contentType] of taken)
-  test(`taken: ${JSON.stringify(data)}`, () => {
+  test(`accepts ${JSON.stringify(data)}`, () => {
     const read = parseData(data);
     assert.deepEqual([Buffer.from(read.bytes).toString('latin1'), read.contentType], [text, contentType]);
   });
@@ -72,11 +72,11 @@ for (const [data, words] of [
   ['data:image/png;base64', /without a comma/],
   ['data:image/png;base64,é', /is not base64/],
 ] as const)
-  test(`refused: ${JSON.stringify(data)}`, () => {
+  test(`rejects ${JSON.stringify(data)}`, () => {
     assert.throws(() => parseData(data), words);
   });
 
-test('gives back any bytes, in either alphabet, and as a query leaves them', () => {
+test('decodes any bytes, in either alphabet, and as a query leaves them', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 1, maxLength: 64 }), (bytes) => {
       const base64 = Buffer.from(bytes).toString('base64');
@@ -91,7 +91,7 @@ test('gives back any bytes, in either alphabet, and as a query leaves them', () 
   );
 });
 
-test('takes no longer than its length for text that is nearly base64', () => {
+test('takes linear time for text that is almost base64', () => {
   const since = performance.now();
   assert.throws(() => parseData(`${' '.repeat(700_000)}!`));
   assert.throws(() => parseData(`${'\n'.repeat(700_000)}!`));
@@ -101,7 +101,7 @@ test('takes no longer than its length for text that is nearly base64', () => {
 
 // jpg is read as jpeg wherever a picture format is chosen, in a query too.
 
-test('jpg is jpeg, and nothing else changes', () => {
+test('treats jpg as jpeg, and changes nothing else', () => {
   const schema = z.strictObject({ format: pictureFormat(['png', 'jpeg']).prefault('png') });
   assert.deepEqual(schema.parse({ format: 'jpg' }), { format: 'jpeg' });
   assert.deepEqual(schema.parse({}), { format: 'png' });
@@ -114,7 +114,7 @@ test('jpg is jpeg, and nothing else changes', () => {
   });
 });
 
-test('every tool that makes a JPEG takes jpg', async () => {
+test('accepts jpg in every tool that creates a JPEG', async () => {
   const services = urlServices([]);
   try {
     const makers = createBuiltinTools(services).filter(({ artifacts = [] }) => artifacts.includes('image/jpeg'));

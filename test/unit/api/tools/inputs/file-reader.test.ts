@@ -86,7 +86,7 @@ describe('readFile', () => {
     }
   });
 
-  it('takes nothing else for an artifact', async () => {
+  it('treats nothing else as an artifact', async () => {
     asked.length = 0;
     for (const artifact of [
       'x',
@@ -115,14 +115,14 @@ describe('readFile', () => {
     assert.deepEqual(asked, []);
   });
 
-  it('says that a file is gone', async () => {
+  it('reports that a file has expired', async () => {
     const gone = createArtifactId();
     const said = { slug: 'unknown-file', words: /expired/, fix: /Call the tool/ };
     await refuses({ artifact: gone }, { ...said, field: 'artifact' });
     await refuses({ url: buildArtifactUrl(baseUrl, gone) }, { ...said, field: 'url' });
   });
 
-  it('limits the bytes of all of them', async () => {
+  it('limits their total size in bytes', async () => {
     const signal = new AbortController().signal;
     for (const [given, slug] of [
       [{ url: `${web.url}/a/report.pdf` }, 'fetch-too-large'],
@@ -139,7 +139,7 @@ describe('readFile', () => {
     }
   });
 
-  it('wants exactly one', async () => {
+  it('requires exactly one', async () => {
     const said = { slug: 'invalid-request', fix: /^Send exactly one of url, data and artifact\.$/ };
     await refuses({}, { ...said, field: 'url', words: /is missing, and so are data and artifact/ });
     await refuses({ url: web.url, data: 'AAAA' }, { ...said, field: 'data', words: /cannot be combined with url/ });
@@ -167,7 +167,7 @@ const isProblem =
   (error: unknown): boolean =>
     error instanceof Problem && error.type.slug === slug && (field === undefined || error.errors[0]?.field === field);
 
-test('pictures of a page are embedded; links and text that name them stay', async () => {
+test('embeds the pictures of a page, and keeps links and text that mention them', async () => {
   const page = `<p>${url}</p><a href="${url}">x</a><img alt="" src="${url}"><img src='${url}'><IMG width=1 SRC=${url}>
 <style>p { background: url("${url}") }</style><svg><image href="${url}"/></svg><img src="https://example.org/a.png">`;
   assert.equal(
@@ -177,14 +177,14 @@ test('pictures of a page are embedded; links and text that name them stay', asyn
   );
 });
 
-test('a page with an artifact that has expired is refused, and names the field', async () => {
+test('rejects a page with an expired artifact, and names the field', async () => {
   await assert.rejects(
     embedArtifacts(`<img src="${gone}">`, sources, 'markdown'),
     isProblem('unknown-file', 'markdown'),
   );
 });
 
-test('a fetcher answers for artifacts itself, within the limit', async () => {
+test('reads artifacts itself, within the limit', async () => {
   const fetcher = createArtifactFetcher(new GuardedFetcher(), sources);
   const { signal } = new AbortController();
   const got = await fetcher.get({ url, maxBytes: 10, signal });
@@ -193,7 +193,7 @@ test('a fetcher answers for artifacts itself, within the limit', async () => {
   await assert.rejects(fetcher.get({ url: gone, maxBytes: 10, signal }), isProblem('unknown-file', 'url'));
 });
 
-test('nothing else at the address of this installation is reached', async () => {
+test('reaches nothing else at the installation’s own address', async () => {
   const fetcher = createArtifactFetcher(new GuardedFetcher(), sources);
   const { signal } = new AbortController();
   for (const address of [

@@ -26,7 +26,7 @@ const ask = async (path: string, more: Partial<ServiceRequest> = {}): Promise<un
   });
 
 for (const path of ['/hangs', '/drops'])
-  test(`a service that ${path.slice(1)} is a 504 that names it`, async () => {
+  test(`responds with a 504 that names a service that ${path.slice(1)}`, async () => {
     await assert.rejects(ask(path), (error) => {
       assert.ok(error instanceof Problem, String(error));
       assert.deepEqual([error.type.status, error.type.slug], [504, 'service-timeout']);
@@ -35,6 +35,6 @@ for (const path of ['/hangs', '/drops'])
     });
   });
 
-test('a caller who goes away is not blamed on the service', async () => {
+test('does not blame the service if the caller disconnects', async () => {
   await assert.rejects(ask('/hangs', { signal: AbortSignal.timeout(20), timeoutMs: 5_000 }), { name: 'TimeoutError' });
 });

@@ -37,18 +37,18 @@ const isProblem =
     error.type.status === code &&
     error.headers['retry-after'] === retryAfter;
 
-test('a request whose time ran out in the queue is overload: 503, to be tried again', async () => {
+test('reports a request that timed out in the queue as overload: 503, to be retried', async () => {
   waiting = 9;
   await assert.rejects(ask('/chromium/convert/html'), isProblem('tool-busy', 503, '10'));
 });
 
-test('a request that was worked on until its time was over is 422', async () => {
+test('reports a request that timed out while it was processed as 422', async () => {
   waiting = 1;
   await assert.rejects(ask('/chromium/convert/html'), isProblem('tool-limit', 422, undefined));
   await assert.rejects(ask('/libreoffice/convert'), isProblem('tool-limit', 422, undefined));
 });
 
-test('a full queue is 503', async () => {
+test('reports a full queue as 503', async () => {
   status = 429;
   await assert.rejects(ask('/chromium/convert/html'), isProblem('tool-busy', 503, '5'));
 });

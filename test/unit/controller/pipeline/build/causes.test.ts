@@ -306,7 +306,7 @@ for (const { name, log, rule, says } of [...network, ...ruby, ...others]) {
   });
 }
 
-test('property: any log is read, quickly', () => {
+test('property: parses any log quickly', () => {
   const word = fc.constantFrom(
     'error ',
     'getaddrinfo ',

@@ -203,7 +203,7 @@ const verdicts: readonly {
 ];
 
 for (const { name, output, changes, rule, line, message, fix } of verdicts) {
-  test(`rejected: ${name}`, () => {
+  test(`rejects: ${name}`, () => {
     const verdict = judge(output, changes);
     assert.ok(verdict instanceof Rejected, verdict.message);
     const [finding] = verdict.findings;
@@ -268,29 +268,29 @@ const faults: readonly { name: string; output: string; changes?: Partial<FailedB
 ];
 
 for (const { name, output, changes } of faults) {
-  test(`a fault: ${name}`, () => {
+  test(`reports a fault: ${name}`, () => {
     assert.ok(judge(output, changes) instanceof Fault);
   });
 }
 
-test('a step that fails for its own reason on a full node is rejected for that', () => {
+test('rejects a step that fails for its own reason on a full node', () => {
   assert.ok(judge(step('npm error Missing script: "build"'), { lacksDisk: true }) instanceof Rejected);
 });
 
 const staged = step('npm error network request to https://registry.npmjs.org/x failed, reason: read ECONNRESET');
 
-test('a step of an author’s Dockerfile that prints what a registry’s fault looks like is not believed', () => {
+test('does not trust a step of an author’s Dockerfile that prints a registry fault', () => {
   const verdict = judge(staged);
   assert.ok(verdict instanceof Rejected);
   assert.equal(verdict.findings[0].file, 'web/Dockerfile');
 });
 
-test('a planned step that prints it is believed once, and then rejected', () => {
+test('trusts a planned step that prints a registry fault once, and then rejects', () => {
   assert.ok(judge(staged, { authored: undefined }) instanceof DoubtfulFault);
   assert.ok(judge(staged, { authored: undefined, doubted: true }) instanceof Rejected);
 });
 
-test('a registry of the author’s that is out of reach is believed once; Docker Hub is each time', () => {
+test('trusts an outage of the author’s own registry once, and one of Docker Hub each time', () => {
   const from = (image: string): string =>
     `error: failed to solve: failed to resolve source metadata for ${image}: unexpected status from HEAD request to https://x/: 503 Service Unavailable\n`;
   assert.ok(judge(from('registry.example/a:1')) instanceof DoubtfulFault);
@@ -301,7 +301,7 @@ test('a registry of the author’s that is out of reach is believed once; Docker
   assert.ok(hub instanceof Fault && !(hub instanceof DoubtfulFault));
 });
 
-test('a planned step is named by what it is for, and by the file that led to it', () => {
+test('names a planned step by its purpose and the file that caused it', () => {
   const planned = 'FROM a\n# step: package-lock.json | installing the packages\nRUN make all\n';
   const verdict = judgeFailure({
     output: step('npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/nope'),
@@ -314,14 +314,14 @@ test('a planned step is named by what it is for, and by the file that led to it'
   assert.match(finding.message, /"installing the packages" failed with exit code 1: .*E404/);
 });
 
-test('the log is that of the failed step, without the progress around it', () => {
+test("shows the failed step's log without the progress output", () => {
   const verdict = judge(`#6 [1/2] FROM a\n#6 0.1 from another step\n${step('the reason')}`);
   assert.ok(verdict instanceof Rejected);
   assert.match(verdict.log ?? '', /the reason/);
   assert.doesNotMatch(verdict.log ?? '', /another step|#7/);
 });
 
-test('property: any output gets a verdict, quickly', () => {
+test('property: reaches a verdict on any output quickly', () => {
   fc.assert(
     fc.property(
       fc.oneof(
@@ -351,7 +351,7 @@ test('property: any output gets a verdict, quickly', () => {
   );
 });
 
-test('a guess is always there, and only registries have hiccups', () => {
+test('always suggests a fix, and reports hiccups only for registries', () => {
   assert.match(suggestFix('').fix, /docker build/);
   assert.equal(
     isRegistryHiccup('npm error network request to https://registry.npmjs.org/x failed, reason: ECONNRESET'),

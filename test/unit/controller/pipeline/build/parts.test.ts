@@ -18,7 +18,7 @@ import { hasOnlyPublicTokens } from '../../../../../controller/pipeline/review/r
 import { createMemoryTree } from '../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
 
-test('the daemon runs no foreign frontend, gives no privilege, and knows the mirror', () => {
+test('configures the daemon without foreign frontends and privileges, and with the mirror', () => {
   const input = sampleInput({
     plainHosts: ['proxy.example:5000', 'registry.example:5000'],
     mirror: 'registry.example:5000',
@@ -55,7 +55,7 @@ test('the daemon runs no foreign frontend, gives no privilege, and knows the mir
   );
 });
 
-test('volumes of an image that get no disk are warned of, whatever they are called', () => {
+test('warns about image volumes that get no disk, whatever their name', () => {
   const none = new Set<string>();
   assert.deepEqual(warnAboutVolumes({ config: { Volumes: null } }, 'Dockerfile', none), []);
   assert.deepEqual(warnAboutVolumes(undefined, 'Dockerfile', none), []);
@@ -69,7 +69,7 @@ test('volumes of an image that get no disk are warned of, whatever they are call
   assert.deepEqual(warnAboutVolumes({ config: { Volumes: { '/data/': {} } } }, 'Dockerfile', new Set(['/data'])), []);
 });
 
-test('an image names its registry, or it is on Docker Hub', () => {
+test('reads the registry from an image name, and defaults to Docker Hub', () => {
   assert.deepEqual(['a/b', 'a/b/c', 'localhost/b', 'r.example/b', 'r:5000/a/b'].map(parseRegistryHost), [
     'docker.io',
     'docker.io',
@@ -79,7 +79,7 @@ test('an image names its registry, or it is on Docker Hub', () => {
   ]);
 });
 
-test('what the platform keeps in its registry is no source for a build, and neither is git', () => {
+test("denies the platform's own repositories and git as sources of a build", () => {
   const denied = (input: Parameters<typeof formatSourcePolicy>[0]): string[] =>
     [...formatSourcePolicy(input).matchAll(/"DENY","selector":\{"identifier":"([^"]+)","matchType":"WILDCARD"/g)].map(
       (match) => match[1] ?? '',
@@ -101,7 +101,7 @@ test('what the platform keeps in its registry is no source for a build, and neit
   );
 });
 
-test('an author sets build arguments, but not those of Moorage', () => {
+test("passes the author's build arguments, but not Moorage's", () => {
   const input = sampleInput();
   const args = buildImageArguments({
     input: {
@@ -131,7 +131,7 @@ test('an author sets build arguments, but not those of Moorage', () => {
   assert.ok(!args.includes('--export-cache'));
 });
 
-test('checks are read with rule, line and fix', () => {
+test('parses lint findings with rule, line and fix', () => {
   const text =
     '\nWARNING: SecretsUsedInArgOrEnv - https://docs.docker.com/go/x\nDo not use ARG or ENV (ENV "TOKEN")\nDockerfile:2\n--------------------\n   1 |     FROM a\n   2 | >>> ENV TOKEN=b\n   3 |     \n--------------------\n\nWARNING: StageNameCasing\nStage name should be lowercase\n';
   assert.deepEqual(
@@ -144,7 +144,7 @@ test('checks are read with rule, line and fix', () => {
   assert.deepEqual(readLint('', 'Dockerfile'), []);
 });
 
-test('the port is the likeliest of those exposed', () => {
+test('chooses the most likely of several exposed ports', () => {
   const port = (...ports: string[]): number | undefined =>
     findExposedPort({ config: { ExposedPorts: Object.fromEntries(ports.map((each) => [each, {}])) } });
   assert.equal(port('9000/tcp', '3000/tcp', '53/udp'), 3000);
@@ -155,7 +155,7 @@ test('the port is the likeliest of those exposed', () => {
   assert.equal(findExposedPort('nonsense'), undefined);
 });
 
-test('the log is passed on up to its limit and kept at its end', () => {
+test('passes the log on up to its limit, and keeps its end', () => {
   const passed: Buffer[] = [];
   const log = new BuildLog((chunk) => {
     passed.push(Buffer.from(chunk));
@@ -168,7 +168,7 @@ test('the log is passed on up to its limit and kept at its end', () => {
   );
 });
 
-test("the builder's own chatter is kept out of the log, in any pieces, but not out of what the verdict is made of", () => {
+test("filters the builder's own progress from the log, in any chunks, but not from the verdict's input", () => {
   const said =
     '#4 ERROR: failed to configure registry cache importer: r/cache/a:latest: not found\n#5 sha256:0a 1MB / 2MB 0.1s\n#6 [2/3] RUN make\n#6 ...\n#6 0.1 writing é\n#6 DONE 1s\n#7 pushing layers\nerror: no';
   const bytes = Buffer.from(said);
@@ -183,7 +183,7 @@ test("the builder's own chatter is kept out of the log, in any pieces, but not o
   }
 });
 
-test('tokens that may be public', () => {
+test('recognizes tokens that may be public', () => {
   const token = (claims: object): string =>
     `eyJhbGciOiJIUzI1NiJ9.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2lnbmF0dXJl`;
   const anonymous = token({ iss: 'supabase', ref: 'abc', role: 'anon', exp: 2_000 });
@@ -196,7 +196,7 @@ test('tokens that may be public', () => {
   assert.equal(hasOnlyPublicTokens('none', 1_000), false);
 });
 
-test('redirects stay on their host', () => {
+test('follows redirects only on the same host', () => {
   assert.equal(
     toNextAddress('https://a.example/o/n', '/o/m.git/info/refs?service=git-upload-pack'),
     'https://a.example/o/m.git',
@@ -214,7 +214,7 @@ test('redirects stay on their host', () => {
   }
 });
 
-test('a listing is read in any pieces and left at the first limit', () => {
+test('parses a listing in any chunks, and stops at the first limit', () => {
   const listing = Buffer.from(
     `100644 blob ${'a'.repeat(40)}     400\ta b\n.txt\x00160000 commit ${'b'.repeat(40)}       -\tlib\x00120000 blob ${'c'.repeat(40)}       3\tlink\x00`,
   );
@@ -235,7 +235,7 @@ test('a listing is read in any pieces and left at the first limit', () => {
   );
 });
 
-test('ranges of Python versions', () => {
+test('evaluates Python version ranges', () => {
   const holds = (range: string): boolean[] =>
     [
       [3, 11],

@@ -15,12 +15,12 @@ const summary = (reports: StepReports): (readonly [string, string, string | unde
 const log =
   '#9 [build 4/6] RUN npm ci || { echo "moorage-warning: lockfile package-lock.json"; npm install; }\n#9 12.5 npm error Missing: a@1\n#9 12.6 moorage-warning: lockfile package-lock.json\n#9 20.1 added 3 packages\n';
 
-test('a report becomes a warning, in whatever pieces the log comes', () => {
+test('converts a report to a warning, in whatever chunks the log arrives', () => {
   const expected = [['build/lockfile', 'warning', 'package-lock.json']];
   for (const size of [1, 7, log.length]) assert.deepEqual(read(log, size), expected);
 });
 
-test('a report is made once, and only by a line that is one', () => {
+test('converts each report once, and only from a line that is one', () => {
   assert.equal(read(log + log).length, 1);
   for (const other of [
     'moorage-warning: lockfile a\n',

@@ -24,13 +24,13 @@ const usage = [
   'npm error A complete log of this run can be found in: /root/.npm/_logs/2026.log',
 ].join('\n');
 
-test('the usage of npm is left out, and the package that is wrong is not', () => {
+test("drops npm's usage text, but not the name of the wrong package", () => {
   const shown = removeNoise(usage);
   assert.match(shown, /Missing: left-pad@1\.3\.0/);
   assert.doesNotMatch(shown, /Usage|Options|--omit|aliases|complete log/);
 });
 
-test('a crate that is called like an error is none', () => {
+test('does not mistake a crate named like an error for one', () => {
   const log = [
     '  Downloaded serde_path_to_error v0.1.14',
     '   Compiling this_error v1.0.0',
@@ -39,12 +39,12 @@ test('a crate that is called like an error is none', () => {
   assert.equal(findErrorLine(log.join('\n')), 'error[E0282]: type needed');
 });
 
-test('debconf without a terminal is no error, and a line of apt that begins with E is one', () => {
+test('ignores debconf without a terminal, and recognizes apt lines that start with E', () => {
   const log = ['debconf: unable to initialize frontend: Dialog', 'Setting up a (1)', 'E: Sub-process dpkg returned 1'];
   assert.equal(findErrorLine(log.join('\n')), 'E: Sub-process dpkg returned 1');
 });
 
-test('a long log is cut around its first error', () => {
+test('shortens a long log around its first error', () => {
   const before = Array.from({ length: 300 }, (_, index) => `compiled ${index}`).join('\n');
   const after = Array.from({ length: 300 }, (_, index) => `    at frame ${index}`).join('\n');
   const shown = shortenLog(`${before}\nsrc/a.ts: error TS1: no\n${after}\nthe end`, 1_000);
@@ -53,7 +53,7 @@ test('a long log is cut around its first error', () => {
   assert.match(shown, /the end$/);
 });
 
-test('warnings are no error, and a log without one keeps its end', () => {
+test('ignores warnings, and keeps the end of a log without errors', () => {
   assert.equal(
     findErrorLine('npm warn deprecated a@1: error\nwarning: x failed\n0 errors\nError: here'),
     'Error: here',

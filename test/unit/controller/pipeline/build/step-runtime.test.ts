@@ -41,7 +41,7 @@ for (const [set, list, left] of [
   ['alone', ['CAP_NET_RAW'], []],
   ['absent', ['CAP_CHOWN'], ['CAP_CHOWN']],
 ] as const) {
-  test(`the capability goes from every set: ${set}`, async () => {
+  test(`removes the capability from every set: ${set}`, async () => {
     const sets = (of: readonly string[]): object => ({
       bounding: of,
       effective: of,
@@ -60,7 +60,7 @@ for (const [set, list, left] of [
   });
 }
 
-test('what is no step goes through as it is', async () => {
+test('passes anything other than a step through unchanged', async () => {
   const { exitCode, stdout } = await step({ bounding: ['CAP_CHOWN'] }, [], ['--log', 'l', 'delete', '--force', 'a b']);
   assert.deepEqual([exitCode, stdout], [7, '--log\nl\ndelete\n--force\na b']);
 });

@@ -7,7 +7,7 @@ import type { GitResult } from '../../../../../lib/git/git.ts';
 
 const ended = (rest: Partial<GitResult>): GitResult => ({ code: 128, stdout: '', stderr: '', ...rest });
 
-test('killed itself, killed in its helper, or refused memory: the source is too large', () => {
+test('reports a source that is too large if git or its helper is killed or out of memory', () => {
   for (const result of [
     ended({ code: 137 }),
     ended({ stderr: 'error: index-pack died of signal 9\nfatal: could not finish' }),
@@ -20,7 +20,7 @@ test('killed itself, killed in its helper, or refused memory: the source is too 
   }
 });
 
-test('whatever else git says is a fault, which is tried again', () => {
+test('reports any other git error as a fault, to be retried', () => {
   for (const result of [
     ended({ stderr: 'fatal: unable to access: Could not resolve host' }),
     ended({ code: 143 }),

@@ -15,7 +15,7 @@ const of = (url: string, from = parent): string => {
   return typeof found === 'string' ? `no: ${found}` : found.url;
 };
 
-test('addresses of allowed hosts, also relative, by SSH or git, are read as https', () => {
+test('rewrites relative, SSH and git addresses on allowed hosts to https', () => {
   for (const url of [
     'https://github.com/other/lib.git',
     'git@github.com:other/lib.git',
@@ -29,7 +29,7 @@ test('addresses of allowed hosts, also relative, by SSH or git, are read as http
   assert.equal(of('http://git.test:8080/a/b'), 'http://git.test:8080/a/b');
 });
 
-test('all other addresses are none', () => {
+test('rejects all other addresses', () => {
   for (const url of [
     'https://evil.test/a/b',
     'https://github.com.evil.test/a/b',
@@ -52,7 +52,7 @@ test('all other addresses are none', () => {
     assert.match(of(url), /^no: /, url);
 });
 
-test('two addresses for one path are none, and names and broken entries are left aside', () => {
+test('rejects two addresses for one path, and ignores names and invalid entries', () => {
   const declared = readDeclarations(
     'submodule.../../x.path\nlib\0submodule.../../x.url\nhttps://github.com/a/b\0submodule.b.path\nlib\0submodule.b.url\nhttps://github.com/a/c\0core.hookspath\n/x\0broken',
   );

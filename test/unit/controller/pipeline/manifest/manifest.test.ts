@@ -12,7 +12,7 @@ import { sampleInput } from '../../../../support/pipeline/sample.ts';
 const read = (text: string): ReturnType<typeof readManifest> =>
   readManifest(createMemoryTree({ 'moorage.yaml': text }));
 
-test('what an author may set is read', () => {
+test('reads the settings that an author may set', () => {
   const { settings, findings } = read(
     'source: {path: web}\nbuild:\n  strategy: node\n  resources: {memory: 8Gi}\nrun:\n  port: 3000\n  command: [node, a.js]\n  env:\n    - {name: A, value: "1"}\n  volumes: [{name: data, path: /data}]\nagents: {enabled: true, mcp: /tools}\nlisting: {title: Chat}\nauthor: {contact: me@example.org}\n',
   );
@@ -32,7 +32,7 @@ test('what an author may set is read', () => {
   });
 });
 
-test('no file and an empty one set nothing', () => {
+test('sets nothing without a file, or with an empty one', () => {
   assert.deepEqual(readManifest(createMemoryTree({ a: '' })), { findings: [] });
   for (const empty of ['', '# nothing yet\n', '\ufeff{}'])
     assert.deepEqual(read(empty), { settings: {}, findings: [] });
@@ -89,7 +89,7 @@ const wrong: readonly (readonly [name: string, text: string, line: number | unde
 ];
 
 for (const [name, text, line, says] of wrong) {
-  test(`refused: ${name}`, () => {
+  test(`rejects ${name}`, () => {
     const { settings, findings } = read(text);
     const [first] = findings;
     assert.ok(first !== undefined && settings === undefined);
@@ -101,7 +101,7 @@ for (const [name, text, line, says] of wrong) {
   });
 }
 
-test('an alias bomb costs nothing', () => {
+test('rejects an alias bomb without using resources', () => {
   const bomb = [
     'a: &a [x,x,x,x,x,x,x,x,x]',
     ...['b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'].map(
@@ -112,7 +112,7 @@ test('an alias bomb costs nothing', () => {
   assert.match(read(bomb).findings[0]?.message ?? '', /aliases/);
 });
 
-test('a link in its place, and a name that is not read', () => {
+test('rejects a link at its path, and ignores other file names', () => {
   assert.match(
     readManifest(createMemoryTree({ 'moorage.yaml': { linkTo: '/etc/passwd' } })).findings[0]?.message ?? '',
     /not a regular file/,
@@ -121,7 +121,7 @@ test('a link in its place, and a name that is not read', () => {
   assert.deepEqual([misnamed?.severity, misnamed?.file], ['warning', 'moorage.yml']);
 });
 
-test('whatever is written, reading it ends in settings or in a finding', () => {
+test('property: any content results in settings or in a finding', () => {
   fc.assert(
     fc.property(
       fc.oneof(
@@ -140,7 +140,7 @@ test('whatever is written, reading it ends in settings or in a finding', () => {
   );
 });
 
-test('the stages work with the file where the operator gives nothing, and with the operator where it does', () => {
+test('uses the file where the HostedApp sets nothing, and the HostedApp where it does', () => {
   const tree = createMemoryTree({
     'moorage.yaml':
       'source: {path: ./web/}\nbuild: {strategy: node, env: [{name: A, value: file}, {name: B, value: file}]}\nrun: {port: 3000, command: [a]}\n',
@@ -161,7 +161,7 @@ test('the stages work with the file where the operator gives nothing, and with t
   ]);
 });
 
-test('what the HostedApp sets to its default wins over the file', () => {
+test('prefers a default set explicitly in the HostedApp to the file', () => {
   const tree = createMemoryTree({
     'moorage.yaml':
       'source: {path: web}\nbuild: {strategy: node}\nrun: {command: [a]}\nservices: [{name: db, type: postgres}]\n',
@@ -173,7 +173,7 @@ test('what the HostedApp sets to its default wins over the file', () => {
   assert.equal(mergeManifest({ ...sampleInput(), offered }, tree).findings[0]?.rule, 'services/unavailable');
 });
 
-test('the largest settings still fit into a termination message beside findings', () => {
+test('fits the largest settings into a termination message together with findings', () => {
   const { settings } = read(`run:\n  env: [{name: A, value: "${'x'.repeat(1_900)}"}]\n`);
   assert.ok(settings !== undefined);
   const finding = { rule: 'r/r', severity: 'warning' as const, message: 'm'.repeat(900), fix: 'n'.repeat(500) };

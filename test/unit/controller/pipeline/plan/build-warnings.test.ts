@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { test } from 'vitest';
 import { formatReport, parseReport } from '../../../../../controller/pipeline/plan/build-warnings.ts';
 
-test('a failed install of sharp is a warning that says what it costs', () => {
+test('warns about a failed install of sharp, with its consequences', () => {
   const printed = execFileSync('sh', ['-c', `false || { ${formatReport('sharp', 'package.json')}; }`], {
     encoding: 'utf8',
   });

@@ -52,7 +52,7 @@ const markers: readonly (readonly [string, RegExp])[] = [
 ];
 
 for (const [file, message] of markers) {
-  test(`${file} at the top forbids serving the pages below it, or beside it, alone`, () => {
+  test(`refuses to serve only the pages below ${file} at the root, or next to it`, () => {
     for (const pages of [below('web', vite), { 'index.html': '<p>' }, below('public', { 'index.html': '' })]) {
       const { findings } = refusal({ [file]: '{}', ...pages });
       // A language that has a planner by now says itself what it misses.
@@ -64,18 +64,18 @@ for (const [file, message] of markers) {
   });
 }
 
-test('what the author asks for is done, also beside a marker', () => {
+test("follows the author's choice, even next to a marker", () => {
   assert.equal(plan({ 'go.mod': '', ...below('web', vite) }, { path: 'web' }).plan.framework, 'Vite');
   assert.equal(plan({ 'go.mod': '', 'index.html': '<p>' }, { strategy: 'static' }).plan.strategy, 'static');
   assert.equal(plan({ 'moorage.yaml': 'source:\n  path: web\n', 'go.mod': '', ...below('web', vite) }).path, 'web');
 });
 
-test('a server with a marker of another language beside it is planned', () => {
+test('plans a server next to a marker of another language', () => {
   assert.equal(plan({ 'composer.json': '{}', ...python }).plan.framework, 'Flask');
   assert.equal(plan({ 'deno.json': '{}', ...vite }).plan.framework, 'Vite');
 });
 
-test('several apps below the top are refused by name', () => {
+test('rejects several apps below the root by name', () => {
   const [finding] = refusal({ ...below('backend', python), ...below('frontend', vite) }).findings;
   assert.equal(finding.rule, 'plan/several-apps');
   assert.match(finding.message, /backend \(Python, Flask\), frontend \(Node, Vite\)/);
@@ -87,7 +87,7 @@ test('several apps below the top are refused by name', () => {
   assert.equal(refusal({ ...below('one', express), ...below('two', express) }).findings[0].rule, 'plan/several-apps');
 });
 
-test('pages at the top with a server below are refused; a server at the top with pages below is warned about', () => {
+test('rejects pages at the root with a server below, and warns about a server at the root with pages below', () => {
   assert.match(refusal({ ...vite, ...below('api', python) }).findings[0].message, /the top \(Node, Vite\), api/);
   const serving = { ...python, 'pages.py': 'send_from_directory("frontend/dist", name)' };
   const { findings, plan: made } = plan({ ...serving, ...below('frontend', vite) });
@@ -98,7 +98,7 @@ test('pages at the top with a server below are refused; a server at the top with
   );
 });
 
-test('a server that only answers calls is half of an app whose pages are built below', () => {
+test('treats an API-only server as half of an app whose pages are built below', () => {
   const api = { 'requirements.txt': 'fastapi', 'main.py': 'from fastapi import FastAPI\napp = FastAPI()\n' };
   assert.match(
     refusal({ ...api, ...below('frontend', vite) }).findings[0].message,
@@ -108,7 +108,7 @@ test('a server that only answers calls is half of an app whose pages are built b
   assert.equal(plan({ ...mounting, ...below('frontend', vite) }).plan.framework, 'FastAPI');
 });
 
-test('the only app below is taken, whatever stands aside', () => {
+test('chooses the only app below the root, whatever other folders there are', () => {
   const files = {
     ...below('app', python),
     ...below('docs', vite),
@@ -121,7 +121,7 @@ test('the only app below is taken, whatever stands aside', () => {
   assert.match(made.reason, /in the folder app/);
 });
 
-test('what is wrong at the top is not passed over for a folder below', () => {
+test('does not skip a problem at the root in favour of a folder below', () => {
   const files = {
     'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2' } }),
     'svelte.config.js': "import adapter from '@sveltejs/adapter-vercel';",
@@ -130,7 +130,7 @@ test('what is wrong at the top is not passed over for a folder below', () => {
   assert.equal(refusal(files).findings[0].rule, 'plan/adapter');
 });
 
-test('pages beside a server that nothing starts are half of an app', () => {
+test('treats pages next to a server that nothing starts as half of an app', () => {
   for (const files of [
     { ...vite, 'requirements.txt': 'flask' },
     {
@@ -146,7 +146,7 @@ test('pages beside a server that nothing starts are half of an app', () => {
     assert.match(refusal(files).findings[0].rule, /plan\/(?:no-start|half-app)/, json(files));
 });
 
-test('an own Dockerfile anywhere counts more than what the files suggest', () => {
+test("prefers an author's Dockerfile anywhere to what the files suggest", () => {
   const dockerfile = 'FROM python\nCOPY . .\nCMD ["python"]\n';
   assert.match(plan({ ...python, 'docker/Dockerfile': dockerfile }).plan.reason, /has a docker\/Dockerfile/);
   assert.match(plan({ ...python, 'docker/Dockerfile.oracle': dockerfile }).plan.reason, /requirements\.txt/);

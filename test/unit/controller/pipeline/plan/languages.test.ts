@@ -217,7 +217,7 @@ const cases: readonly Case[] = [
 ];
 
 for (const { name, files, strategy, framework, port, reason = /./, lines = [] } of cases) {
-  test(`planned: ${name}`, () => {
+  test(`plans ${name}`, () => {
     const recipe = makePlan(createMemoryTree(files), sampleInput());
     assert.equal(recipe.plan.strategy, strategy);
     assert.equal(recipe.plan.framework, framework);
@@ -227,7 +227,7 @@ for (const { name, files, strategy, framework, port, reason = /./, lines = [] } 
   });
 }
 
-test('a port that is written with an address of IPv6, after one of mail', () => {
+test("finds a port written with an IPv6 address, after a mail server's port", () => {
   const files = {
     'go.mod': 'module x\n',
     'main.go': main,
@@ -236,7 +236,7 @@ test('a port that is written with an address of IPv6, after one of mail', () => 
   assert.equal(makePlan(createMemoryTree(files), sampleInput()).plan.port, 8025);
 });
 
-test('styles that a build script makes for a Python app are built first, and their packages left out', () => {
+test("builds a Python app's styles first, and omits their packages from the image", () => {
   const files = {
     'requirements.txt': 'flask\n',
     'app.py': 'from flask import Flask\napp = Flask(__name__)\n',
@@ -251,7 +251,7 @@ test('styles that a build script makes for a Python app are built first, and the
   assert.doesNotMatch(makePlan(createMemoryTree(plain), sampleInput()).dockerfile ?? '', /frontend/);
 });
 
-test('the only list of packages, in a folder for such things', () => {
+test('finds the only requirements list in a typical folder', () => {
   const files = {
     'environment/requirements.txt': 'flask\n',
     'app.py': 'from flask import Flask\napp = Flask(__name__)\n',
@@ -326,14 +326,14 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
   },
 ];
 
-test('pages that the program embeds are not reported as left out', () => {
+test('does not report embedded pages as omitted', () => {
   const [pages] = cases.filter(({ name }) => name.startsWith('Go whose pages have'));
   const tree = createMemoryTree(pages?.files ?? {});
   assert.deepEqual(findAppFolder(tree, sampleInput()).warnings, []);
 });
 
 for (const { name, files, changes, rule, message } of refusals) {
-  test(`refused: ${name}`, () => {
+  test(`rejects ${name}`, () => {
     assert.throws(
       () => makePlan(createMemoryTree(files), sampleInput(changes)),
       (error) =>

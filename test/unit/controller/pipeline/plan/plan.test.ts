@@ -16,7 +16,7 @@ import { type Files, type Changes, fastapi, flask, json, cases, refusals } from 
 const plan = (files: Files, changes: Changes = {}): Recipe => makePlan(createMemoryTree(files), sampleInput(changes));
 
 for (const { name, files, changes, strategy, framework, reason, lines = [], port } of cases) {
-  test(`planned: ${name}`, () => {
+  test(`plans ${name}`, () => {
     const recipe = plan(files, changes);
     assert.equal(recipe.plan.strategy, strategy);
     assert.equal(recipe.plan.framework, framework);
@@ -27,7 +27,7 @@ for (const { name, files, changes, strategy, framework, reason, lines = [], port
 }
 
 for (const { name, files, changes, rule, file, fix } of refusals) {
-  test(`refused: ${name}`, () => {
+  test(`rejects ${name}`, () => {
     assert.throws(
       () => plan(files, changes),
       (error: unknown) => {
@@ -55,7 +55,7 @@ test('a refusal lists every language, with the files by which it is found', () =
   );
 });
 
-test('a language that is known and not planned is refused by name, with what its Dockerfile has to do', () => {
+test('rejects a recognized but unplanned language by name, and explains what its Dockerfile must do', () => {
   const named = [
     ['Package.swift', /^Package\.swift makes this a Swift app/],
     ['DESCRIPTION', /makes this an R app/],
@@ -74,7 +74,7 @@ test('a language that is known and not planned is refused by name, with what its
     );
 });
 
-test('the app is looked for below a top that has none, and taken where it is the only one', () => {
+test('searches below a root without an app, and chooses the only app', () => {
   const app = { 'requirements.txt': 'flask', 'app.py': flask };
   const below = (folder: string): Files =>
     Object.fromEntries(Object.entries(app).map(([path, text]) => [`${folder}/${path}`, text]));
@@ -92,7 +92,7 @@ test('the app is looked for below a top that has none, and taken where it is the
   assert.equal(folder({ 'main.go': '', 'page/package.json': '{}', 'page/index.html': '' }), '.');
 });
 
-test('a port of its own is a number that the environment has no say in', () => {
+test('recognizes a fixed port only if the environment cannot change it', () => {
   const files: readonly (readonly [string, number | undefined])[] = [
     ['server.listen({ host, port: 4000 })', 4000],
     ['app.listen(8123)', 8123],
@@ -126,7 +126,7 @@ test('a port of its own is a number that the environment has no say in', () => {
   for (const [text, port] of commands) assert.equal(findPortInCommand(text), port, text);
 });
 
-test('a Node version that no image has is a warning', () => {
+test('warns about a Node version that no image has', () => {
   const { findings } = plan({
     'package.json': json({ engines: { node: '14.x' }, scripts: { start: 'node a.js' } }),
   });
@@ -136,7 +136,7 @@ test('a Node version that no image has is a warning', () => {
   );
 });
 
-test('a key given for the build needs no stand-in', () => {
+test('adds no placeholder for a key given for the build', () => {
   const input = sampleInput();
   const files = {
     'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16', openai: '6' } }),
@@ -149,7 +149,7 @@ test('a key given for the build needs no stand-in', () => {
   assert.deepEqual((recipe.dockerfile ?? '').match(/^ARG OPENAI_API_KEY.*$/gm), ['ARG OPENAI_API_KEY']);
 });
 
-test('values of build.env never stand in the Dockerfile, their names are declared', () => {
+test('declares the names of build.env in the Dockerfile, but never their values', () => {
   const input = sampleInput();
   const recipe = makePlan(createMemoryTree({ 'requirements.txt': 'flask', 'app.py': flask }), {
     ...input,
@@ -223,7 +223,7 @@ const name = fc.oneof(
   },
 );
 
-test('property: a planner never throws anything but a verdict, and its Dockerfile has one instruction a line', () => {
+test('property: a planner throws nothing but a verdict, and renders one instruction per line', () => {
   fc.assert(
     fc.property(
       fc.dictionary(

@@ -26,7 +26,7 @@ async function ignored(recipe: Partial<Recipe>, authored?: string): Promise<stri
   return text.split('\n').filter((line) => line !== '');
 }
 
-test('patterns of the author come after those of the plan', async () => {
+test("puts the author's ignore patterns after those of the plan", async () => {
   assert.deepEqual(await ignored({ ignore: ['.git'] }), ['.git']);
   const [first, second, ...kept] = await ignored({ ignore: ['.git'] }, 'data\n*.lock\n');
   assert.deepEqual([first, second, kept[0]], ['.git', 'data', '*.lock']);
@@ -34,7 +34,7 @@ test('patterns of the author come after those of the plan', async () => {
     assert.ok(kept.includes(`!${file}`));
 });
 
-test('a folder that the plan builds stays, without what is never wanted of it', async () => {
+test('keeps a folder that the plan builds, without its unwanted contents', async () => {
   const lines = await ignored({ ignore: ['**/node_modules'], builds: ['.', 'web'] }, '/web/\n');
   assert.deepEqual(lines.slice(0, 3), ['**/node_modules', '/web/', '!web']);
   assert.deepEqual(lines.slice(-2), ['!README*', '**/node_modules']);

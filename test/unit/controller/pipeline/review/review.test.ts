@@ -12,7 +12,7 @@ const finding = (rule: string, file?: string): Finding => ({
   fix: 'Do it right.',
 });
 
-test('a waiver softens the findings of its rule and file, and no other', () => {
+test('a waiver turns findings of its rule and file into warnings, and no others', () => {
   const found = applyWaivers(
     [finding('secrets/jwt', 'a.py'), finding('secrets/jwt', 'b.py'), finding('license/approval')],
     [
@@ -30,13 +30,13 @@ test('a waiver softens the findings of its rule and file, and no other', () => {
   );
 });
 
-test('a waiver that matches nothing is said', () => {
+test('reports a waiver that matches nothing', () => {
   const [, unused] = applyWaivers([finding('license/missing')], [{ rule: 'secrets/jwt', file: 'x', reason: 'r' }]);
   assert.deepEqual([unused?.rule, unused?.severity], ['waivers/unused', 'warning']);
   assert.match(unused?.message ?? '', /secrets\/jwt in x matches no finding/);
 });
 
-test('what protects the platform cannot be waived, and a reason is needed', () => {
+test('rejects a waiver of rules that protect the platform, or without a reason', () => {
   const accepts = (waiver: object): boolean => review.safeParse({ waivers: [waiver] }).success;
   for (const rule of ['license/missing', 'secrets/aws-access-token', 'git/submodule', 'lfs/pointer'])
     assert.ok(accepts({ rule, reason: 'r' }), rule);

@@ -44,7 +44,7 @@ function entry(number: number, result: HistoryEntry['result'], rest: Partial<His
   };
 }
 
-test('a build says why it is made', () => {
+test('states the reason for a build', () => {
   const before = [job(first, complete)];
   assert.equal(reasonOf(snapshotOf(app({}, polled(first)))), 'first build');
   assert.equal(reasonOf(snapshotOf(app({}, polled(second)), { jobs: before })), 'new commit bbbbbbb (was aaaaaaa)');
@@ -63,7 +63,7 @@ test('a build says why it is made', () => {
   );
 });
 
-test('the image of the pipeline is no reason to build again, nor is how an app is run', () => {
+test('does not rebuild for a new pipeline image, nor for run settings', () => {
   const hash = (of: HostedApp): string => hashBuildInputs(of).hash;
   assert.equal(hash(app({ run: { replicas: 3, env: [{ name: 'A', value: '1' }] } })), hash(app()));
   assert.notEqual(hash(app({ run: { port: 9000 } })), hash(app()));
@@ -75,7 +75,7 @@ test('the image of the pipeline is no reason to build again, nor is how an app i
   assert.ok(!asked(outcome(snapshotOf(app({}, status), { config: upgraded })).decision).includes('create Job'));
 });
 
-test('an app that pins a default is built again, and one that does not keeps its hash', () => {
+test('rebuilds an app that pins a default, and keeps the hash of one that does not', () => {
   const pinning = (...pinned: string[]): HostedApp => ({ ...app(), pinned });
   const hash = (of: HostedApp): string => hashBuildInputs(of).hash;
   assert.equal(hash(pinning('run.resources.memory', 'agents.enabled')), hash(app()));
@@ -83,11 +83,11 @@ test('an app that pins a default is built again, and one that does not keeps its
   assert.notEqual(hash(pinning('run.command')), hash(app()));
 });
 
-test('names of Jobs fit into a label, whatever the app is called', () => {
+test("keeps Job names within the length of a label, whatever the app's name", () => {
   assert.ok(formatJobName('x'.repeat(40), first, hashBuildInputs(app()).hash).length <= 63);
 });
 
-test('a fault is tried again after a delay that doubles, by clearing the Job away', () => {
+test('retries a fault after a delay that doubles, by deleting the Job', () => {
   const failed = job(first, { ...jobFailed('BackoffLimitExceeded'), number: 1 });
   const recorded = polled(first, { history: [entry(1, 'Faulted', { finishedAt: at(-10) })] });
   assert.deepEqual(asked(outcome(snapshotOf(app({}, recorded), { jobs: [failed] })).decision), []);
@@ -99,7 +99,7 @@ test('a fault is tried again after a delay that doubles, by clearing the Job awa
   assert.deepEqual([1, 2, 3, 10].map(computeFaultDelayMs), [30_000, 60_000, 120_000, 1_800_000]);
 });
 
-test('a fault that the app could have staged gets one pod, one more Job, and no belief after that', () => {
+test('gives a fault that the app could have staged one pod and one more Job, and does not trust it after that', () => {
   const failed = job(first, { ...jobFailed('PodFailurePolicy'), number: 1 });
   const staged = ended('build', 43, {
     fault: 'a package registry failed during the build: ECONNRESET',
@@ -124,7 +124,7 @@ test('a fault that the app could have staged gets one pod, one more Job, and no 
   assert.match(created(rebuilt), /"action":"FailJob","onExitCodes":\{"operator":"In","values":\[42,43\]\}/);
 });
 
-test('after five faults a person is asked, and a rebuild starts afresh', () => {
+test('asks a person after five faults, and starts over on a rebuild', () => {
   const faults = [5, 4, 3, 2, 1].map((number) => entry(number, 'Faulted'));
   const given = snapshotOf(app({}, polled(first, { history: faults })));
   assert.equal(outcome(given).status.rejection?.rule, 'platform/fault');
@@ -134,7 +134,7 @@ test('after five faults a person is asked, and a rebuild starts afresh', () => {
   assert.equal(outcome(rebuilt).status.pipeline?.number, 6);
 });
 
-test('a cache that does not show the Job yet leads to the same Job with the same number', () => {
+test('names the same Job with the same number if the cache does not show it yet', () => {
   const once = outcome(snapshotOf(app({}, polled(first))));
   const again = outcome(snapshotOf(app({}, once.status)));
   const manifests = [once, again].map(({ decision }) =>
@@ -143,7 +143,7 @@ test('a cache that does not show the Job yet leads to the same Job with the same
   assert.deepEqual(manifests[0], manifests[1]);
 });
 
-test('only so many finished Jobs are kept, never the present one', () => {
+test('keeps a limited number of finished Jobs, and always the current one', () => {
   const past = [1, 2, 3, 4, 5].map((number) => ({
     ...job(first, { ...complete, number }),
     metadata: {
@@ -159,7 +159,7 @@ test('only so many finished Jobs are kept, never the present one', () => {
   ]);
 });
 
-test('a Job of an earlier app of the same name is cleared away, not believed', () => {
+test('deletes a Job of an earlier app with the same name, and ignores its result', () => {
   const stranger = job(first, complete);
   const foreign = {
     ...stranger,
@@ -173,7 +173,7 @@ test('a Job of an earlier app of the same name is cleared away, not believed', (
   assert.equal(status.built, undefined);
 });
 
-test('of another app of this name, no Job is superseded, counted or cleared away as old', () => {
+test('does not replace, count or delete Jobs of another app with this name', () => {
   const foreign = (name: string, state: Parameters<typeof job>[1]): ReturnType<typeof job> => {
     const made = job(second, state);
     const noted = { ...made.metadata.annotations, [annotations.appUid]: 'another', [annotations.number]: '7' };
@@ -187,7 +187,7 @@ test('of another app of this name, no Job is superseded, counted or cleared away
   assert.ok(!asked(suspended.decision).some((each) => each.startsWith('delete')));
 });
 
-test('the queue is in the order of arrival, to the millisecond', () => {
+test('orders the queue by time of arrival, to the millisecond', () => {
   const queued = (name: string, time: string): ReturnType<typeof job> => ({
     ...job(first, { suspend: true }),
     metadata: { ...job(first).metadata, name, annotations: { [annotations.queuedAt]: time } },
@@ -204,7 +204,7 @@ test('the queue is in the order of arrival, to the millisecond', () => {
   );
 });
 
-test('a review that asks the operator of the installation says so in its condition, and a waiver runs it again', () => {
+test("reports a review that needs the operator's approval in its condition, and runs it again after a waiver", () => {
   const failed = job(first, { ...jobFailed('PodFailurePolicy'), number: 1 });
   const finding = {
     rule: approvalRule,

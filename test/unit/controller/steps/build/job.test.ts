@@ -39,7 +39,7 @@ function readInput(made: ReturnType<typeof buildPipelineJob>): PipelineInput {
 
 const uid = '0a1b2c3d-0000-4000-8000-000000000000';
 
-test('images and cache of an app are not those of a later app of its name', () => {
+test('separates images and cache of an app from those of a later app with its name', () => {
   const later = uid.replace('0a', '0b');
   assert.equal(formatImageName(config, withMeta({ uid })), `registry.test/apps/hello.${uid}`);
   assert.notEqual(formatImageName(config, withMeta({ uid: later })), formatImageName(config, withMeta({ uid })));
@@ -47,7 +47,7 @@ test('images and cache of an app are not those of a later app of its name', () =
   assert.equal(readInput(buildJob(withMeta({ uid: later }))).cache, `proxy.test:5000/cache/hello.${later}`);
 });
 
-test('names in the registry are paths of the registry, and an image is never a cache', () => {
+test('uses valid registry paths, and never the same one for an image and a cache', () => {
   const repository = /^[a-z0-9]+(?:[._-][a-z0-9]+|-+[a-z0-9]+)*(?:\/[a-z0-9]+(?:[._-][a-z0-9]+|-+[a-z0-9]+)*)*$/;
   for (const name of ['hello', 'cache', 'a--b', 'a-1']) {
     for (const each of [formatImageRepository({ name, uid }), formatCacheRepository({ name, uid })])
@@ -56,7 +56,7 @@ test('names in the registry are paths of the registry, and an image is never a c
   }
 });
 
-test('only the clone is given a token for the git server inside the cluster, and that of its own repository', () => {
+test('gives only the clone a token for the git server in the cluster, and only for its own repository', () => {
   const secret = 'secret-of-the-git-server-0123456789-abcdef';
   const host = 'git.moorage-git.svc.cluster.local';
   const local: typeof config = {
@@ -90,7 +90,7 @@ test('only the clone is given a token for the git server inside the cluster, and
   ]);
 });
 
-test('a pipeline has no account at the registry: only its builder gets a token, and that of its own app', () => {
+test('gives a pipeline no registry account: only its builder gets a token, for its own app', () => {
   const made = buildJob(withMeta({ uid }));
   const { containers, initContainers = [], volumes = [] } = getPodSpec(made);
   assert.deepEqual(
@@ -110,7 +110,7 @@ test('a pipeline has no account at the registry: only its builder gets a token, 
   assert.equal(readInput(made).push, `proxy.test:5000/apps/hello.${uid}`);
 });
 
-test('where the registry stands in for Docker Hub, builds ask its proxy for that as well', () => {
+test('points builds at the registry proxy for Docker Hub images if the registry mirrors it', () => {
   const withMirror = (mirror: string, insecure = false): PipelineInput =>
     readInput(buildJob(withMeta({ uid }), { ...config, registry: { ...config.registry, mirror, insecure } }));
   assert.deepEqual(readInput(buildJob(app())).plainHosts, ['proxy.test:5000']);
@@ -121,7 +121,7 @@ test('where the registry stands in for Docker Hub, builds ask its proxy for that
   assert.deepEqual(withMirror('mirror.test', true).plainHosts, ['proxy.test:5000', 'mirror.test']);
 });
 
-test('a Job says who submitted: the network, else the caller, else the app itself', () => {
+test('labels a Job with its submitter: the network, or else the caller, or else the app itself', () => {
   const submitter = (marks: Record<string, string>): string | undefined =>
     buildJob(withMeta({ labels: marks })).metadata.annotations?.[annotations.submitter];
   assert.equal(submitter({ [labels.caller]: 'key', [labels.network]: 'network' }), 'network');
@@ -129,7 +129,7 @@ test('a Job says who submitted: the network, else the caller, else the app itsel
   assert.equal(submitter({}), 'moorage-apps/hello');
 });
 
-test('a pipeline knows the git hosts, the policy on licences and the waivers of its app', () => {
+test("passes the git hosts, the licence policy and the app's waivers to a pipeline", () => {
   const input = readInput(buildJob(withMeta({ uid })));
   assert.deepEqual(input.gitHosts.allowed, config.gitHosts.allowed);
   assert.deepEqual(input.licenses, config.pipeline.licenses);
@@ -139,7 +139,7 @@ test('a pipeline knows the git hosts, the policy on licences and the waivers of 
   assert.deepEqual(readInput(buildJob(waived)).waivers, waivers);
 });
 
-test('waivers are an input of the build; none is what there was before waivers', () => {
+test("includes waivers in the build's inputs, and keeps the hash without any", () => {
   const app = withMeta({ uid });
   const waived = (reason: string): HostedApp => ({
     ...app,

@@ -60,7 +60,7 @@ function created(decision: ReturnType<typeof outcome>['decision']): { name: stri
   };
 }
 
-test('what the review reported runs the app, and status says so', () => {
+test('runs the app by the settings that the review reported, and shows them in the status', () => {
   const done = job(first, complete);
   const { status, decision } = outcome(
     snapshotOf(app({}, polled(first)), {
@@ -83,7 +83,7 @@ test('what the review reported runs the app, and status says so', () => {
   assert.equal(done.metadata.name, status.pipeline?.job, 'the same pipeline');
 });
 
-test('settings of a commit that is not served yet leave the served one as it is', () => {
+test("keeps the served commit's settings while a newer commit is not served yet", () => {
   const running = job(second, {});
   const of = app(
     {},
@@ -102,7 +102,7 @@ test('settings of a commit that is not served yet leave the served one as it is'
   assert.match(JSON.stringify(decision.actions), /"containerPort":8000/);
 });
 
-test('other limits of the build: another pipeline, once', () => {
+test('starts one new pipeline for other build limits', () => {
   const greedy = { build: { resources: { memory: '8Gi' }, timeout: '40m' } };
   const started = job(first, {});
   const one = outcome(
@@ -148,7 +148,7 @@ test('other limits of the build: another pipeline, once', () => {
   );
 });
 
-test('an explicit limit of the HostedApp is not changed by the file', () => {
+test('keeps an explicit limit of the HostedApp despite the file', () => {
   const of = app({ build: { resources: { memory: '1Gi' } } });
   const started = job(first, {}, of);
   const seen = snapshotOf(app({ build: { resources: { memory: '1Gi' } } }, polled(first)), {
@@ -170,7 +170,7 @@ function rejectedApp(noted: Record<string, string>): HostedApp {
   return app({}, status, noted);
 }
 
-test('submitted again: in the pipeline at once, and one pipeline for the commit that the poll finds', () => {
+test('is in the pipeline immediately after another submission, with one pipeline for the commit that the poll finds', () => {
   const of = rejectedApp(resubmitted);
   assert.equal(toPublicStatus(rejectedApp({})).status, 'rejected');
   assert.equal(toPublicStatus(of).status, 'in_pipeline');
@@ -191,7 +191,7 @@ test('submitted again: in the pipeline at once, and one pipeline for the commit 
   }
 });
 
-test('a second try starts new pods even where the image came out the same', () => {
+test('starts new pods on a second attempt even if the image is the same', () => {
   const of = app();
   const release = { image: digest('a'), commit: first, port: 8080 };
   const hash = (attempt?: string): string =>
@@ -231,7 +231,7 @@ test('accepts a token for this repository, and skips tokens for others', () => {
   assert.equal(recorded({}), undefined);
 });
 
-test('attack: the commit of a branch, a tag or a pull request says nothing of whose the app is', () => {
+test('attack: the commit of a branch, a tag or a pull request does not prove who owns the app', () => {
   const kept = { authorKeys: ['a'.repeat(64)], ownership: { since } };
   for (const revision of ['refs/pull/5/head', 'feature', 'f'.repeat(40)]) {
     const snapshot = snapshotOf({ ...hosted, spec: { ...hosted.spec, source: { ...hosted.spec.source, revision } } });
@@ -243,7 +243,7 @@ test('attack: the commit of a branch, a tag or a pull request says nothing of wh
   }
 });
 
-test('without the secret none is believed', () => {
+test('accepts no token without the secret', () => {
   const { config, ...snapshot } = snapshotOf(hosted);
   const { ownershipSecret: _none, ...without } = config;
   const patch = recordOwnership({ ...snapshot, config: without }, {}, { ownership: [ours] });
@@ -258,7 +258,7 @@ test('keeps the time of the first verification, and takes the contact from the n
   assert.ok(recorded({ settings })?.since !== undefined);
 });
 
-test('the clone reads the file itself, never through a link, and what it reports fits', () => {
+test('the clone reads the file itself, never through a link, and limits what it reports', () => {
   const folder = mkdtempSync(join(tmpdir(), 'moorage-ownership-'));
   try {
     const file = join(folder, ownershipFile);
@@ -304,7 +304,7 @@ const crashed = {
   lastState: { terminated: { exitCode: 1, message: 'no' } },
 };
 
-test('an image is pending until it is ready, and released then', () => {
+test('keeps an image pending until it is ready, then releases it', () => {
   const status = built(first, { history: [entry(1, first)] });
   const starting = { ready: false, started: false, state: { running: { startedAt: at(-1) } } };
   assert.deepEqual(
@@ -317,7 +317,7 @@ test('an image is pending until it is ready, and released then', () => {
   );
 });
 
-test('an image that does not start is built and not released, with the reason', () => {
+test('records an image that does not start as built and not released, with the reason', () => {
   const status = built(first, { history: [entry(1, first)] });
   assert.deepEqual(
     listReleases(status, (of) => deployed(of, unfinished, crashed)),
@@ -325,7 +325,7 @@ test('an image that does not start is built and not released, with the reason', 
   );
 });
 
-test('an image that a newer one overtakes before it is ready was skipped; what is known of older ones stays', () => {
+test('marks an image overtaken by a newer one before it is ready as skipped, and keeps older records', () => {
   const history = [
     entry(3, second),
     entry(2, first, { image: digest('c'), release: 'Pending' }),

@@ -32,7 +32,7 @@ function judged(of: typeof done, statuses: Parameters<typeof pipelinePod>[1], st
   return word(judgePipeline(of, [pipelinePod(of, statuses, status)], image));
 }
 
-test('a good end needs the commit that was asked for and an image of the name that was asked for', () => {
+test('accepts a success only with the requested commit and an image with the requested name', () => {
   const ends = (statuses: Parameters<typeof pipelinePod>[1]): string => judged(done, statuses, { phase: 'Succeeded' });
   assert.equal(ends([cloned(first), reviewed, pushed(digest('a'))]), 'succeeded');
   assert.equal(ends([cloned(second), reviewed, pushed(digest('a'))]), 'faulted');
@@ -42,7 +42,7 @@ test('a good end needs the commit that was asked for and an image of the name th
   assert.equal(word(judgePipeline(done, [], image)), 'faulted');
 });
 
-test('a pod that its node took back for want of disk waits for room, since the Job makes another one', () => {
+test('waits for space if the node evicted a pod for lack of disk, because the Job creates another one', () => {
   const message = 'The node was low on resource: ephemeral-storage.';
   const conditions = [{ type: 'DisruptionTarget', status: 'True' }];
   const evicted = { phase: 'Failed', reason: 'Evicted', message, conditions };
@@ -50,13 +50,13 @@ test('a pod that its node took back for want of disk waits for room, since the J
   assert.deepEqual([verdict.kind, 'noRoom' in verdict && verdict.noRoom], ['queued', message]);
 });
 
-test('a Job that is complete waits for the end of its pod, of which the watch may hear later', () => {
+test("waits for the end of a complete Job's pod, which the watch may report later", () => {
   assert.equal(judged(done, [cloned(first), reviewed, runs('build')], { phase: 'Running' }), 'running');
   assert.equal(judged(done, [], { phase: 'Pending' }), 'running');
   assert.equal(judged(done, [cloned(first), reviewed], { phase: 'Failed' }), 'faulted');
 });
 
-test('a pod that has done its work is enough; the Job may say so later', () => {
+test('accepts a finished pod even if the Job reports it later', () => {
   const under = job(first);
   assert.equal(judged(under, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' }), 'succeeded');
   assert.equal(judged(under, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Running' }), 'succeeded');
@@ -70,7 +70,7 @@ test('a pod that has done its work is enough; the Job may say so later', () => {
   );
 });
 
-test('only name@sha256:digest is an image of that name', () => {
+test('accepts only name@sha256:digest as an image with that name', () => {
   for (const bad of [
     image,
     `${image}:a`,
@@ -84,7 +84,7 @@ test('only name@sha256:digest is an image of that name', () => {
   assert.ok(hasImageName(digest('a'), image));
 });
 
-test('a refusal is reported by exit code 42 alone', () => {
+test('treats only exit code 42 as a rejection', () => {
   const failed = job(first, jobFailed('PodFailurePolicy'));
   assert.equal(
     judged(failed, [cloned(first), ended('review', 42, { rejected: true, findings: [finding] })]),
@@ -94,7 +94,7 @@ test('a refusal is reported by exit code 42 alone', () => {
   assert.equal(judged(failed, [cloned(first), ended('review', 42, 'not JSON')]), 'faulted');
 });
 
-test('limits that the author can raise are refusals; what the node ran out of is a fault', () => {
+test("treats limits that the author can raise as rejections, and the node's own shortages as faults", () => {
   const failed = job(first, jobFailed('PodFailurePolicy'));
   assert.equal(
     judged(failed, [cloned(first), reviewed, ended('build', 137, '', 'OOMKilled')]),
@@ -120,7 +120,7 @@ test('limits that the author can raise are refusals; what the node ran out of is
   assert.equal(word(judgePipeline(job(first, jobFailed('DeadlineExceeded')), [], image)), 'rejected build/timeout');
 });
 
-test('whatever a pod leaves behind, there is a verdict, and no image that was not asked for', () => {
+test('property: reaches a verdict whatever a pod leaves, and never accepts an image that was not requested', () => {
   const text = fc.oneof(fc.string(), fc.json(), fc.string({ maxLength: 20_000 }));
   fc.assert(
     fc.property(

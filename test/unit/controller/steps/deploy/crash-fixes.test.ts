@@ -74,18 +74,18 @@ const cases: readonly (readonly [string, RegExp])[] = [
   ['', /last lines of its log/],
 ];
 
-test('a crash is explained by the lines before it', () => {
+test('explains a crash by the lines before it', () => {
   for (const [log, fix] of cases) assert.match(suggestCrashFix(log), fix, log);
 });
 
-test('an app that ends well never started a server; one that is not found is named', () => {
+test('reports an app that exits successfully as never having started a server, and names a missing one', () => {
   assert.match(suggestCrashFix('done\n', 0), /without starting a server.*\$PORT/);
   assert.match(suggestCrashFix("KeyError: 'SERVICE_TOKEN'", 0), /run\.env/);
   assert.match(suggestNotFoundFix('sh: 1: tsx: not found\n'), /calls tsx, which is not in the image/);
   assert.match(suggestNotFoundFix(''), /start command was not found/);
 });
 
-test('the line that says why is found, and a log without one has none', () => {
+test('finds the line with the reason, and none in a log without one', () => {
   const said: readonly (readonly [string, string | undefined])[] = [
     [
       'Traceback\n  File "app.py", line 1\nModuleNotFoundError: No module named \'PIL\'\n',
@@ -111,7 +111,7 @@ test('the line that says why is found, and a log without one has none', () => {
   assert.equal(findCrashLine(`ValueError: ${'x'.repeat(500)}`)?.length, 201);
 });
 
-test('a long line takes no long time', () => {
+test('parses a long line quickly', () => {
   assert.match(suggestCrashFix('missing '.repeat(100_000)), /last lines of its log/);
   assert.equal(findCrashLine('a.'.repeat(100_000)), undefined);
 });

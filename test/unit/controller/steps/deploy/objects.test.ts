@@ -54,7 +54,7 @@ const workload = z.looseObject({
   spec: z.looseObject({ strategy: z.unknown().optional(), template: z.looseObject({ spec: podSpec }) }),
 });
 
-test('the pod of an app has a user namespace, few capabilities, limits on all, and no token', () => {
+test("gives an app's pod a user namespace, few capabilities, limits on everything, and no token", () => {
   const { spec } = workload.parse(wanted(snapshotOf(app({}, built(first))), 'Deployment')).spec.template;
   assert.deepEqual(spec['securityContext'], { seccompProfile: { type: 'RuntimeDefault' } });
   const [only] = spec.containers;
@@ -70,7 +70,7 @@ test('the pod of an app has a user namespace, few capabilities, limits on all, a
   assert.deepEqual(only.env, [{ name: 'PORT', value: '8080' }]);
 });
 
-test('the pod of an app says how much disk it may use, for runtimes that can enforce it', () => {
+test("annotates an app's pod with its disk limit, for runtimes that can enforce it", () => {
   const annotated = z.looseObject({
     spec: z.looseObject({ template: z.looseObject({ metadata: z.looseObject({ annotations: z.looseObject({}) }) }) }),
   });
@@ -79,7 +79,7 @@ test('the pod of an app says how much disk it may use, for runtimes that can enf
   assert.equal(annotations['moorage.dev/disk'], '16777216');
 });
 
-test('the pod of an app has the priority class of the installation, if there is one', () => {
+test("gives an app's pod the installation's priority class, if there is one", () => {
   const priorityOf = (rest: object): unknown =>
     workload.parse(wanted(snapshotOf(app({}, built(first)), rest), 'Deployment')).spec.template.spec[
       'priorityClassName'
@@ -91,7 +91,7 @@ test('the pod of an app has the priority class of the installation, if there is 
   );
 });
 
-test('only the build container of a pipeline has a token for pushing and any capability', () => {
+test("gives only a pipeline's build container a push token and capabilities", () => {
   const { spec } = workload.parse(wanted(snapshotOf(app({}, polled(first))), 'Job')).spec.template;
   const { initContainers = [], containers } = spec;
   assert.deepEqual(
@@ -113,7 +113,7 @@ test('only the build container of a pipeline has a token for pushing and any cap
   assert.deepEqual([input.app, input.commit, input.image], ['hello', first, 'registry.test/apps/hello.uid-1']);
 });
 
-test('a build gets no more than the installation allows', () => {
+test('limits a build to what the installation allows', () => {
   const greedy = app(
     { build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } },
     polled(first, {}, app({ build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } })),
@@ -122,7 +122,7 @@ test('a build gets no more than the installation allows', () => {
   assert.deepEqual(spec.containers.at(-1)?.resources.limits, { cpu: '4', memory: '8Gi', 'ephemeral-storage': '20Gi' });
 });
 
-test('an app is reached from the gateway and from the API only, and reaches DNS and public addresses only', () => {
+test('lets only the gateway and the API reach an app, and the app only DNS and public addresses', () => {
   const policy = wanted(snapshotOf(app({}, built(first))), 'NetworkPolicy');
   assert.deepEqual((policy['spec'] as { ingress: unknown }).ingress, [
     {
@@ -141,7 +141,7 @@ test('an app is reached from the gateway and from the API only, and reaches DNS 
     assert.ok(text.includes(`"${closed}"`), closed);
 });
 
-test('the route to an app removes the header of probes, and sets HSTS where the installation says so', () => {
+test('removes the probe header from requests to an app, and sets HSTS if the installation requires it', () => {
   const of = app({}, built(first));
   const route = z.looseObject({ spec: z.looseObject({ rules: z.array(z.looseObject({ filters: z.unknown() })) }) });
   const filters = (hstsSeconds: number): unknown => {
@@ -157,7 +157,7 @@ test('the route to an app removes the header of probes, and sets HSTS where the 
   assert.deepEqual(filters(31_536_000), [probe, { type: 'ResponseHeaderModifier', responseHeaderModifier: { set } }]);
 });
 
-test('an app sends no mail itself: port 25 of public addresses is closed, its neighbours are open', () => {
+test('closes port 25 of public addresses to apps, but not its neighbours', () => {
   const policy = wanted(snapshotOf(app({}, built(first))), 'NetworkPolicy');
   const { egress } = policy['spec'] as {
     egress: { to: { ipBlock?: object }[]; ports: { protocol: string; port: number; endPort?: number }[] }[];
@@ -176,7 +176,7 @@ test('an app sends no mail itself: port 25 of public addresses is closed, its ne
   ]);
 });
 
-test('while a release with another port rolls out, both ports are open', () => {
+test('opens both ports while a release with another port rolls out', () => {
   const before = deployed(app({}, live(first)));
   const moved = app({ run: { port: 9000 } }, live(first));
   const policy = wanted(snapshotOf(moved, before), 'NetworkPolicy');
@@ -186,7 +186,7 @@ test('while a release with another port rolls out, both ports are open', () => {
   );
 });
 
-test('an app with a volume is recreated, and put back when the new release fails', () => {
+test('recreates an app with a volume, and rolls back if the new release fails', () => {
   const spec = { run: { volumes: [{ name: 'data', path: '/data', size: '1Gi' }] } };
   const of = app(spec, live(first, {}, app(spec)));
   const good = deployed(of);
@@ -222,7 +222,7 @@ test('an app with a volume is recreated, and put back when the new release fails
   assert.deepEqual(settled.rejection, reported.rejection, 'the reason outlives the pods that it was read from');
 });
 
-test('volumes of two apps never share a claim; a claim from before there was a hash is kept by its own app alone', () => {
+test('never shares a claim between the volumes of two apps; only its own app keeps a claim without a hash', () => {
   const named = (name: string, volume: string, claims: Snapshot['claims'] = []): unknown => {
     const made = app({ run: { volumes: [{ name: volume, path: '/data', size: '1Gi' }] } }, built(first));
     const of = { ...made, metadata: { ...made.metadata, name } };
@@ -264,7 +264,7 @@ function asObject(manifest: Manifest): NonNullable<ReturnType<typeof snapshotOf>
   };
 }
 
-test('quantities: the smaller of two, bytes, and shares that are never nothing', () => {
+test('computes quantities: the smaller of two, bytes, and shares that are never zero', () => {
   assert.deepEqual(['16Mi', '1.5Gi', '1k', '1500m'].map(parseBytes), [16_777_216n, 1_610_612_736n, 1000n, 1n]);
   assert.equal(chooseSmaller('2', '500m'), '500m');
   assert.equal(chooseSmaller('1Gi', '1000Mi'), '1000Mi');

@@ -47,7 +47,7 @@ const unfinished = { replicas: 1, updatedReplicas: 1 };
 
 const fresh = app({}, built(first));
 
-test('three restarts are tried, then there is no pod, and the reason outlives those that there were', () => {
+test('removes the pod after three restarts, and keeps the reason afterwards', () => {
   assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, crashed(2)))).runs, '1 of a, run/crashed');
   const stopped = asks(snapshotOf(fresh, deployed(fresh, unfinished, crashed(3))));
   assert.equal(stopped.runs, '0 of a, run/crashed');
@@ -56,7 +56,7 @@ test('three restarts are tried, then there is no pod, and the reason outlives th
   assert.deepEqual([later.runs, later.message, later.log], [stopped.runs, stopped.message, 'no module named app']);
 });
 
-test('a container that the kubelet lost says nothing of the app: how it ended before does', () => {
+test('ignores a container that the kubelet lost, and uses how it ended before', () => {
   const lost = { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown', message: 'could not be located' } };
   const said = (status: Partial<ContainerStatus>): unknown => {
     const { runs, message } = asks(snapshotOf(fresh, deployed(fresh, unfinished, status)));
@@ -69,7 +69,7 @@ test('a container that the kubelet lost says nothing of the app: how it ended be
   );
 });
 
-test('the line that says why stands in the message', () => {
+test('quotes the log line with the reason in the message', () => {
   const because = (message: string, restartCount = 3): string =>
     asks(
       snapshotOf(
@@ -84,7 +84,7 @@ test('the line that says why stands in the message', () => {
   assert.match(because('bye\n', 1), /^The app crashed with exit code 1 \(1 restart\)\.$/);
 });
 
-test('last words that come late are waited for, and those that were seen before are kept', () => {
+test('waits for late log lines, and keeps those that it saw before', () => {
   const silent = (restartCount: number): Partial<ContainerStatus> => ({
     ...crashed(restartCount),
     lastState: { terminated: { exitCode: 1, message: '' } },
@@ -96,7 +96,7 @@ test('last words that come late are waited for, and those that were seen before 
   assert.deepEqual([later.runs, later.log], ['0 of a, run/crashed', 'no module named app']);
 });
 
-test('a new commit, other settings and another submission start it again', () => {
+test('starts a stopped release again for a new commit, other settings or another submission', () => {
   const { deployment } = asks(snapshotOf(fresh, deployed(fresh, unfinished, crashed(3))));
   const runs = (of: HostedApp): string => asks(snapshotOf(of, { deployment, pods: [] })).runs;
   assert.equal(runs(app({}, built(second))), '1 of b, ');
@@ -105,7 +105,7 @@ test('a new commit, other settings and another submission start it again', () =>
   assert.equal(runs(app({}, { ...again, built: { ...(again.built ?? never()), attempt: '2' } })), '1 of a, ');
 });
 
-test('the release that serves goes on, without the pod of the one that fails', () => {
+test("keeps the serving release running, without the failing one's pod", () => {
   const next = app({}, { ...live(first), ...built(second) });
   const rolling = asks(snapshotOf(next, deployed(app({}, live(first)))));
   assert.equal(rolling.runs, '1 of b, ');
@@ -118,7 +118,7 @@ test('the release that serves goes on, without the pod of the one that fails', (
   assert.deepEqual([settled.runs, settled.message], [back.runs, back.message]);
 });
 
-test('what was ready once is restarted for as long as it is wanted', () => {
+test('keeps restarting a release that was ready once', () => {
   const of = app({}, live(first));
   const { status } = outcome(snapshotOf(of, deployed(of)));
   const failing = deployed(of, unfinished, crashed(30));
@@ -126,7 +126,7 @@ test('what was ready once is restarted for as long as it is wanted', () => {
   assert.equal(asks(snapshotOf(of, failing)).runs, '0 of a, run/crashed', 'and only its status knows it');
 });
 
-test('what never listens is given up after its time, and what waits for a Secret is not', () => {
+test('stops a release that never listens after its time limit, but not one that waits for a Secret', () => {
   const silent = { restartCount: 0, started: false, state: { running: { startedAt: at(-600) } } };
   assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, silent))).runs, '0 of a, run/never-listened');
   const waiting = { state: { waiting: { reason: 'CreateContainerConfigError', message: 'secret "x" not found' } } };
@@ -166,7 +166,7 @@ function observe(snapshot: Snapshot): {
 
 const only = live(first);
 
-test('one eviction is fixed by another replica, two stop it, and it stays so when the evicted pods are gone', () => {
+test('replaces a pod after one eviction, stops after two, and stays stopped when the evicted pods are gone', () => {
   const of = app({}, only);
   assert.equal(observe(snapshotOf(of, evicted(of, 1, 60))).runs, '1 of a');
   const stopped = observe(snapshotOf(of, evicted(of, 2, 86_400)));
@@ -175,7 +175,7 @@ test('one eviction is fixed by another replica, two stop it, and it stays so whe
   assert.deepEqual([later.runs, later.rule, later.message], ['0 of a', 'run/out-of-disk', stopped.message]);
 });
 
-test('what fills its disk once in a long while is replaced each time', () => {
+test('replaces a pod that rarely fills its disk each time', () => {
   const of = app({}, only);
   const [recent, old] = [evicted(of, 1, 60), evicted(of, 1, 2 * 86_400)];
   const rare = { ...recent, pods: [...(recent.pods ?? []), ...(old.pods ?? [])] };
@@ -183,7 +183,7 @@ test('what fills its disk once in a long while is replaced each time', () => {
   assert.equal(observe(snapshotOf(of, rare)).runs, '1 of a');
 });
 
-test('more disk, or a new commit, starts it again', () => {
+test('starts it again with more disk or a new commit', () => {
   const { deployment } = observe(snapshotOf(app({}, only), evicted(app({}, only), 2, 60)));
   const { pods } = evicted(app({}, only), 2, 60);
   const start = (of: HostedApp): string =>
@@ -192,7 +192,7 @@ test('more disk, or a new commit, starts it again', () => {
   assert.equal(start(app({}, { ...only, ...built(second) })), '1 of b');
 });
 
-test('the release before serves again, and is not started a third time either if it does the same', () => {
+test('rolls back to the previous release, and does not start that a third time either if it also fills its disk', () => {
   const next = app({}, { ...only, ...built(second) });
   const rolling = observe(snapshotOf(next, deployed(app({}, only))));
   assert.equal(rolling.runs, '1 of b');
@@ -208,7 +208,7 @@ test('the release before serves again, and is not started a third time either if
   assert.deepEqual([again.runs, again.rule], ['0 of b', 'run/out-of-disk']);
 });
 
-test('the release that serves again runs by the settings of its own commit', () => {
+test("runs the release that serves again with its own commit's settings", () => {
   const settings = JSON.stringify({ run: { command: ['serve', '--old'] } });
   const old = live(first);
   const before = app({}, { ...old, ...(old.built === undefined ? {} : { built: { ...old.built, settings } }) });

@@ -46,7 +46,7 @@ describe.each(kinds)('an app %s', (_, spec) => {
     sequences(3)
       .filter((sequence) => sequence.length > 0)
       .map((sequence) => [sequence.join(', '), sequence] as const),
-  )('%s: the newest good release serves', (_name, sequence) => {
+  )('%s: serves the newest good release', (_name, sequence) => {
     const { runs, status } = play(spec, sequence).last;
     const expected = expectedReleases(sequence);
     if (expected.length === 0) assert.match(runs, /^0 /);
@@ -60,7 +60,7 @@ describe.each(kinds)('an app %s', (_, spec) => {
       );
   });
 
-  test('with no good release, one that has never crashed is preferred to one that has', () => {
+  test('with no good release, prefers one that has never crashed to one that has', () => {
     const timeline = createTimeline(spec);
     timeline.push('restless');
     timeline.run(300);
@@ -71,14 +71,14 @@ describe.each(kinds)('an app %s', (_, spec) => {
     assert.equal(timeline.last.runs, '1 b');
   });
 
-  test('a release that was good once is restarted for as long as it is wanted', () => {
+  test('keeps restarting a release that was good once', () => {
     const timeline = play(spec, ['good', 'good']);
     const good = timeline.last.status.releases?.find(({ commit }) => commit.startsWith('b'));
     assert.ok(good?.goodAt !== undefined);
   });
 });
 
-test('a release that has served for less than ten minutes is passed over for an older one that is good', () => {
+test('prefers an older good release to one that has served for less than ten minutes', () => {
   const timeline = play({}, ['good']);
   timeline.push('good');
   timeline.run(120);
@@ -87,7 +87,7 @@ test('a release that has served for less than ten minutes is passed over for an 
   assert.equal(timeline.last.runs, '1 a');
 });
 
-test('with a volume, a commit that does not start never ends the release that serves, however young that is', () => {
+test('with a volume, a commit that does not start never stops the serving release, however new that is', () => {
   const timeline = play(volumes, ['good']);
   timeline.push('good');
   timeline.run(120);
@@ -99,7 +99,7 @@ test('with a volume, a commit that does not start never ends the release that se
   assert.match(timeline.last.status.rejection?.message ?? '', /It has not replaced commit bbbbbbb\.$/);
 });
 
-test('with a volume, a commit replaces the one that serves once it has started beside it', () => {
+test('with a volume, a commit replaces the serving one once it has started next to it', () => {
   const timeline = play(volumes, ['good']);
   timeline.push('good');
   const moments = timeline.run(120);
@@ -115,14 +115,14 @@ function changes(moments: readonly Moment[]): string[] {
   return seen.filter((status, index) => status !== seen[index - 1]);
 }
 
-test('a crash loop is reported as one rejection, however often the app is up for a moment', () => {
+test('reports a crash loop as one rejection, however often the app is briefly ready', () => {
   const timeline = createTimeline();
   timeline.push('restless');
   assert.deepEqual(changes(timeline.run(900)), ['in_pipeline', 'live', 'rejected']);
   assert.equal(timeline.last.status.rejection?.rule, 'run/crashed');
 });
 
-test('a crash loop is over once the app has served for ten minutes without a crash', () => {
+test('ends a crash loop once the app has served for ten minutes without a crash', () => {
   const timeline = createTimeline();
   timeline.push('shaky');
   const moments = timeline.run(1_200);
@@ -133,7 +133,7 @@ test('a crash loop is over once the app has served for ten minutes without a cra
   assert.ok(seconds >= 570 && seconds <= 630, `${seconds} s`);
 });
 
-test('a crash loop of a newer commit is a problem of the app, which stays live by the commit before', () => {
+test("reports a newer commit's crash loop as a problem of the app, which stays live with the previous commit", () => {
   const timeline = play({}, ['good']);
   timeline.push('restless');
   const moments = timeline.run(600);

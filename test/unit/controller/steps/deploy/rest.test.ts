@@ -38,7 +38,7 @@ const input = (rest: Partial<RestInput> = {}): RestInput => ({
 });
 const stateAfter = (rest: Partial<RestInput>): string | undefined => decideRest(input(rest)).status?.state;
 
-test('an app that was unused for long enough is closed first, and asleep once all agree', () => {
+test('closes an app that was unused long enough first, and marks it asleep once all activators agree', () => {
   const due = decideRest(input());
   assert.deepEqual([due.status?.state, due.close], ['Awake', { number: 5, idleMs: 60_000 }]);
   const agreed = decideRest(input({ isClosed: true })).status;
@@ -47,12 +47,12 @@ test('an app that was unused for long enough is closed first, and asleep once al
   assert.deepEqual([refused.status?.state, refused.close, refused.afterMs], ['Awake', undefined, 5_000]);
 });
 
-test('once what comes is held, the app goes to sleep whatever else is seen: the next look wakes it', () => {
+test('puts a closed app to sleep even if a request arrives, and wakes it at the next reconcile', () => {
   assert.equal(stateAfter({ isClosed: true, activity: { ...quiet, inFlight: 1 } }), 'Asleep');
   assert.equal(stateAfter({ before: status({ state: 'Asleep' }), activity: { ...quiet, inFlight: 1 } }), 'Waking');
 });
 
-test('an app stays awake that is in use, was used lately, is not settled, or of which not all was heard', () => {
+test('keeps an app awake that is in use, was used recently, is not settled, or has unknown activity', () => {
   for (const rest of [
     { activity: { ...quiet, inFlight: 1 } },
     { activity: { ...quiet, lastUsedAt: ms(-20) } },
@@ -68,33 +68,33 @@ test('an app stays awake that is in use, was used lately, is not settled, or of 
   assert.equal(decideRest(input({ activity: { ...quiet, lastUsedAt: ms(-20) } })).afterMs, 40_000);
 });
 
-test('a nap needs no agreement', () => {
+test('puts an app to nap without agreement of the activators', () => {
   const policy = { depth: 'nap', after: 60_000 } as const;
   const { status: next, close } = decideRest(input({ policy }));
   assert.deepEqual([next?.state, next?.number, close], ['Napping', 5, undefined]);
   assert.equal(stateAfter({ policy, before: status({ state: 'Napping' }), wanted: 4 }), 'Awake');
 });
 
-test('the word that names its rest wakes it, and no older one', () => {
+test('wakes it for the wake number of its current rest, and not for an older one', () => {
   const before = status({ state: 'Asleep' });
   assert.equal(stateAfter({ before, wanted: 4 }), 'Waking');
   assert.equal(stateAfter({ before, wanted: 3 }), 'Asleep');
   assert.equal(stateAfter({ before }), 'Asleep');
 });
 
-test('a new release wakes it, to be seen to work; so does another depth', () => {
+test('wakes it for a new release, to check that it works, and for another depth', () => {
   const before = status({ state: 'Asleep' });
   assert.equal(stateAfter({ before, isNew: true }), 'Waking');
   assert.equal(stateAfter({ before, policy: { depth: 'nap', after: 60_000 } }), 'Waking');
 });
 
-test('it is awake again once a pod is ready', () => {
+test('marks it awake once a pod is ready', () => {
   const before = status({ state: 'Waking' });
   assert.equal(stateAfter({ before, isReady: false }), 'Waking');
   assert.equal(stateAfter({ before }), 'Awake');
 });
 
-test('without a policy or an activator it is reached directly; before any was asked, nothing changes', () => {
+test('routes directly without a policy or an activator, and changes nothing while their state is unknown', () => {
   assert.equal(decideRest(input({ policy: undefined })).status, undefined);
   assert.equal(decideRest(input({ activators: 'absent' })).status, undefined);
   assert.equal(decideRest(input({ before: undefined, activators: 'unknown' })).status, undefined);
@@ -105,7 +105,7 @@ test('without a policy or an activator it is reached directly; before any was as
   assert.equal(decideRest(input({ before: undefined })).status?.number, 0);
 });
 
-test('uses, gaps and wakes are written down once each', () => {
+test('records uses, gaps and wakes once each', () => {
   const activity: AppActivity = {
     inFlight: 0,
     lastUsedAt: ms(-10),
@@ -121,12 +121,12 @@ test('uses, gaps and wakes are written down once each', () => {
   assert.deepEqual(decideRest(input({ activity, before: once })).status, once);
 });
 
-test('with auto the time follows the gaps of the app', () => {
+test("adapts the idle time to the app's gaps with auto", () => {
   const before = status({ gaps: Array.from({ length: 12 }, () => 400) });
   assert.equal(decideRest(input({ before, policy: { depth: 'sleep', after: 'auto' } })).status?.afterSeconds, 400);
 });
 
-test('percentiles are of the last thirty wakes, by nearest rank', () => {
+test('computes percentiles of the last thirty wakes by nearest rank', () => {
   const measured = Array.from({ length: 40 }, (_, index) => ({ number: index + 1, ms: index + 1 }));
   const wakes = addWakes(undefined, measured);
   assert.deepEqual([wakes?.count, wakes?.recentMs.length, wakes?.p50Ms, wakes?.p95Ms], [40, 30, 25, 39]);
@@ -138,7 +138,7 @@ test('percentiles are of the last thirty wakes, by nearest rank', () => {
 const gaps = (...parts: [seconds: number, count: number][]): number[] =>
   parts.flatMap(([seconds, count]) => Array.from({ length: count }, () => seconds));
 
-test('a wake that takes longer is avoided for longer, within bounds', () => {
+test('chooses a longer break-even for a slower wake, within limits', () => {
   assert.deepEqual(
     [
       computeBreakEvenSeconds(),
@@ -150,11 +150,11 @@ test('a wake that takes longer is avoided for longer, within bounds', () => {
   );
 });
 
-test('without enough gaps it is the break-even', () => {
+test('uses the break-even without enough gaps', () => {
   assert.equal(chooseIdleSeconds(gaps([30, 9]), 5_000), 300);
 });
 
-test('an app that comes back after a little more than the break-even is awaited; one that does not is not', () => {
+test('waits for an app that is usually used again soon after the break-even, and not for others', () => {
   assert.equal(chooseIdleSeconds(gaps([400, 12]), 5_000), 400);
   assert.equal(chooseIdleSeconds(gaps([40, 6], [50_000, 6]), 5_000), 150);
 });
@@ -163,7 +163,7 @@ test('an app that comes back after a little more than the break-even is awaited;
 const costOf = (after: number, all: readonly number[], even: number): number =>
   all.reduce((sum, gap) => sum + (gap <= after ? gap : after + even), 0);
 
-test('it costs at most what the break-even costs over the same gaps, and three times the best for any', () => {
+test('property: costs at most what the break-even costs over the same gaps, and three times the optimum for any', () => {
   fc.assert(
     fc.property(
       fc.array(fc.integer({ min: 30, max: 20_000 }), { minLength: 10, maxLength: 30 }),

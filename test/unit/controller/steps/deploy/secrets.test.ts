@@ -25,7 +25,7 @@ const asking = app({
   },
 });
 
-test('each variable that asks for one has a Secret of its own, which it names', () => {
+test('gives each variable that requests one its own Secret', () => {
   const secrets = buildGeneratedSecrets(asking, config);
   assert.equal(secrets.length, 2);
   const [session, jwt] = secrets;
@@ -42,7 +42,7 @@ test('each variable that asks for one has a Secret of its own, which it names', 
   );
 });
 
-test('a namesake that comes after has others, and an app that asks for none has none', () => {
+test('gives a later app with the same name different Secrets, and an app that requests none no Secret', () => {
   const after = { ...asking, metadata: { ...asking.metadata, uid: 'another' } };
   const [one, other] = [buildGeneratedSecrets(asking, config)[0], buildGeneratedSecrets(after, config)[0]];
   assert.notEqual(one?.metadata.name, other?.metadata.name);
@@ -57,7 +57,7 @@ const able = { ...config, run: { ...config.run, models } };
 const enabled = app({ models: { enabled: true } });
 const modelsData = z.object({ 'base-url': z.string(), token: z.string() });
 
-test('an app that may ask models gets a Secret with the base URL and a token of its own, named by what it holds', () => {
+test('gives an app that may call models a Secret with the base URL and its own token, named by its content', () => {
   const secret = buildModelsSecret(enabled, able) ?? assert.fail('no Secret');
   const { token, 'base-url': baseUrl } = modelsData.parse(secret['stringData']);
   assert.equal(baseUrl, models.baseUrl);
@@ -70,7 +70,7 @@ test('an app that may ask models gets a Secret with the base URL and a token of 
   assert.notEqual(buildModelsSecret(enabled, other)?.metadata.name, secret.metadata.name);
 });
 
-test('a variable that the author has set stays the author’s', () => {
+test('keeps a variable that the author has set', () => {
   const own = app({ models: { enabled: true }, run: { env: [{ name: 'OPENAI_API_KEY', value: 'mine' }] } });
   assert.deepEqual(
     buildModelVariables(own, able).map((variable) => z.looseObject({ name: z.string() }).parse(variable).name),
@@ -78,7 +78,7 @@ test('a variable that the author has set stays the author’s', () => {
   );
 });
 
-test('others get nothing: apps without models, and installations without tokens', () => {
+test('gives nothing to apps without models, and in installations without tokens', () => {
   for (const [one, of] of [
     [app(), able],
     [enabled, config],
@@ -89,7 +89,7 @@ test('others get nothing: apps without models, and installations without tokens'
   assert.equal(buildModelEgress(enabled, able).length, 1);
 });
 
-test('a value that names the token gets it from the Secret, under a name that no variable of the author has', () => {
+test('reads the token in a value from the Secret, through a variable name that the author does not use', () => {
   const naming = app({ models: { enabled: true }, run: { env: [{ name: 'LLM_KEY', value: '${{models.key}}' }] } });
   const secret = buildModelsSecret(naming, able) ?? assert.fail('no Secret');
   assert.deepEqual(buildModelKeyVariables(naming, able), [

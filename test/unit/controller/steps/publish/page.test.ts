@@ -35,7 +35,7 @@ async function gateway(t: TestContext, routes: Readonly<Record<string, Route>>):
 
 const page = '<link rel="stylesheet" href="/a.css"><script src="b.js" type="module"></script><img src="/c.png">';
 
-test('a page that loads all of its files has no fault, and those of other hosts are not asked for', async (t) => {
+test('accepts a page that loads all of its files, and does not request those of other hosts', async (t) => {
   const base = await gateway(t, {
     '/': html(`${page}<script src="https://cdn.test/x.js"></script><script nomodule src="/old.js"></script>`),
     '/a.css': file('text/css'),
@@ -45,7 +45,7 @@ test('a page that loads all of its files has no fault, and those of other hosts 
   assert.deepEqual(await inspectPage({ url: base }, 'app.test'), { status: 200, assets: 3, faults: [] });
 });
 
-test('a file that is missing is a fault, also where a page comes instead of it', async (t) => {
+test('reports a missing file, even if a page is served at its path', async (t) => {
   const missing = await gateway(t, { '/': html(page), '/a.css': file('text/css'), '/c.png': file('image/png') });
   assert.deepEqual((await inspectPage({ url: missing }, 'app.test')).faults, [
     'cannot load 1 of the 3 files of its page: /b.js (404)',
@@ -57,7 +57,7 @@ test('a file that is missing is a fault, also where a page comes instead of it',
   );
 });
 
-test('files without their server: the page calls an API, and pages answer', async (t) => {
+test('reports files without their server: the page calls an API, and pages respond', async (t) => {
   const calls = script('fetch("/api/v1/memos");axios.get(`/api/v1/user`);');
   const fileServer: Route = (request, response) => {
     response.setHeader('last-modified', 'Sun, 22 Nov 2026 10:00:00 GMT');
@@ -80,7 +80,7 @@ test('files without their server: the page calls an API, and pages answer', asyn
   assert.deepEqual((await inspectPage({ url: whole }, 'app.test')).faults, []);
 });
 
-test('a server that makes its pages is not said to be missing because of the beginnings of its paths', async (t) => {
+test("does not report a missing server because of the prefixes of a server-rendered page's paths", async (t) => {
   const notFound: Route = (_request, response) => response.writeHead(404, { 'content-type': 'text/html' }).end('no');
   const next = await gateway(t, {
     '/': html('<script src="/b.js"></script>'),
@@ -90,7 +90,7 @@ test('a server that makes its pages is not said to be missing because of the beg
   assert.deepEqual((await inspectPage({ url: next }, 'app.test')).faults, []);
 });
 
-test('errors at /, redirects within the app, and anything that is no page', async (t) => {
+test('reports errors at /, follows redirects within the app, and ignores responses that are not pages', async (t) => {
   const broken = await gateway(t, { '/': (_request, response) => response.writeHead(500).end('oh') });
   assert.deepEqual(await inspectPage({ url: broken }, 'app.test'), {
     status: 500,
@@ -114,7 +114,7 @@ test('errors at /, redirects within the app, and anything that is no page', asyn
   );
 });
 
-test('only so many assets and calls are looked at, and what is said is short', async (t) => {
+test('checks a limited number of assets and calls, and keeps its report short', async (t) => {
   const many = Array.from({ length: 100 }, (_, index) => `<script src="/${'x'.repeat(200)}${index}.js"></script>`);
   const base = await gateway(t, { '/': html(many.join('')) });
   const { assets, faults } = await inspectPage({ url: base }, 'app.test');
@@ -123,7 +123,7 @@ test('only so many assets and calls are looked at, and what is said is short', a
   assert.equal(listCalls(Array.from({ length: 50 }, (_, index) => `"/api/${index}"`).join()).length, 5);
 });
 
-test('addresses are read as a browser reads them', () => {
+test('resolves addresses like a browser', () => {
   const paths = (text: string): string[] => listAssets(text, new URL('https://app.test/sub/')).map(({ path }) => path);
   assert.deepEqual(paths('<base href="/deep/"><script src="a.js?v=1"></script>'), ['/deep/a.js?v=1']);
   assert.deepEqual(paths('<script src="data:text/javascript,1"></script><img src="" ><img src="http://[">'), []);

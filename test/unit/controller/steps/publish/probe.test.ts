@@ -20,7 +20,7 @@ async function probed(answer: RequestListener): Promise<ProbeResult> {
   }
 }
 
-test('an error of the app is an answer; one of the gateway is none', async () => {
+test("counts an app's own error as a response, but not the gateway's", async () => {
   assert.deepEqual(await probed((_, response) => response.writeHead(500).end()), {
     responds: true,
     isDoubtful: false,
@@ -31,7 +31,7 @@ test('an error of the app is an answer; one of the gateway is none', async () =>
   assert.deepEqual({ responds, isDoubtful }, { responds: false, isDoubtful: false });
 });
 
-test('a bare 404 and an app that takes too long may be the app itself, so they are asked for a while only', async () => {
+test('retries a bare 404 and a timeout only for a while, because they may come from the app', async () => {
   const bare = { 'content-type': 'text/plain; charset=utf-8', 'content-length': '19' };
   const notFound = await probed((_, response) => response.writeHead(404, bare).end('404 page not found\n'));
   assert.deepEqual(notFound, { responds: false, isDoubtful: true, status: 404, detail: 'the response was HTTP 404' });
@@ -42,13 +42,13 @@ test('a bare 404 and an app that takes too long may be the app itself, so they a
   });
 });
 
-test('a gateway that is not there is no doubt', async () => {
+test('treats a missing gateway as certain', async () => {
   const { responds, isDoubtful, detail } = await probe({ url: 'http://127.0.0.1:9' }, 'app.test');
   assert.deepEqual({ responds, isDoubtful }, { responds: false, isDoubtful: false });
   assert.match(detail, /^the request failed: .*ECONNREFUSED/);
 });
 
-test('a gateway that takes no connection is no doubt, however long it is waited for', async () => {
+test('treats a gateway that accepts no connection as certain, however long the wait', async () => {
   // It takes the connection and never answers the handshake, as an address without anybody behind it.
   const silent = createTcpServer(() => undefined).listen(0, '127.0.0.1');
   await once(silent, 'listening');
@@ -61,7 +61,7 @@ test('a gateway that takes no connection is no doubt, however long it is waited 
   silent.close();
 });
 
-test('a failure of a live app is confirmed before it is reported', async () => {
+test('confirms a failure of a live app before reporting it', async () => {
   let count = 0;
   const gateway = createServer((_, response) => response.writeHead((count += 1) < 3 ? 500 : 200).end());
   await once(gateway.listen(0, '127.0.0.1'), 'listening');

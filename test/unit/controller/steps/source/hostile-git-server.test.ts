@@ -50,14 +50,14 @@ function refused(answer: RevisionResult): RevisionResult & { ok: false } {
   return answer;
 }
 
-test('an honest server is understood', async () => {
+test('reads the references of an honest server', async () => {
   const answer = await ask({
     list: (response) => response.end(`${packet(`${commit} HEAD symref-target:refs/heads/main\n`)}0000`),
   });
   assert.deepEqual(answer, { ok: true, commit, reference: 'refs/heads/main' });
 });
 
-test('references without end do not fill the memory', async () => {
+test('endless references do not fill the memory', async () => {
   const many = packet(`${commit} refs/heads/${'x'.repeat(900)}\n`).repeat(500);
   const answer = refused(
     await ask({
@@ -78,7 +78,7 @@ test('references without end do not fill the memory', async () => {
   assert.equal(answer.final, false);
 });
 
-test('a redirect to an address inside is not followed', async () => {
+test('does not follow a redirect to an internal address', async () => {
   let asked = 0;
   const inside = createServer((_request, response) => {
     asked += 1;
@@ -94,7 +94,7 @@ test('a redirect to an address inside is not followed', async () => {
   assert.equal(asked, 0);
 });
 
-test('what a server says is shown without its escapes', async () => {
+test("removes escape sequences from a server's error message", async () => {
   const answer = refused(
     await ask({ list: (response) => response.end(packet('ERR \u001b]0;owned\u0007\u001b[2Jgone\u202e away\r\n')) }),
   );
@@ -111,7 +111,7 @@ for (const [name, list] of [
   ['nonsense', 'zzzz not a packet'],
   ['nothing', ''],
 ] as const) {
-  test(`no commit comes of ${name}`, async () => {
+  test(`resolves no commit from ${name}`, async () => {
     refused(await ask({ list: (response) => response.end(list) }));
   });
 }
@@ -121,7 +121,7 @@ for (const [name, revision] of [
   ['a pattern', '*'],
   ['a range', 'main..evil'],
 ] as const) {
-  test(`a revision that is ${name} finds nothing`, async () => {
+  test(`finds nothing for a revision that is ${name}`, async () => {
     refused(
       await ask(
         {

@@ -43,7 +43,7 @@ async function folder(context: TestContext, files: Record<string, string>): Prom
 const master = async (port: string): Promise<string | undefined> =>
   Promise.resolve(port === 'veth-gone' ? undefined : 'moorage0');
 
-test('a record gives the bridge port, and the MAC and address of the pod behind it', async (context) => {
+test('reads the bridge port, and the MAC and address of the pod behind it', async (context) => {
   const directory = await folder(context, { 'moorage-c1-eth0': record('veth1', 'moorage0', '10.244.0.2/24') });
   assert.deepEqual(await readAttachments(directory, 'moorage0', master), {
     attachments: [
@@ -53,7 +53,7 @@ test('a record gives the bridge port, and the MAC and address of the pod behind 
   });
 });
 
-test('another bridge, a cable that is gone, IPv6 and loopback are left out; a half-written record is named', async (context) => {
+test('omits other bridges, removed veth pairs, IPv6 and loopback, and reports a partially written record', async (context) => {
   const directory = await folder(context, {
     'a-other': record('veth1', 'docker0', '172.17.0.2/16'),
     'b-gone': record('veth-gone', 'moorage0', '10.244.0.3/24'),
@@ -70,7 +70,7 @@ test('another bridge, a cable that is gone, IPv6 and loopback are left out; a ha
   assert.deepEqual(await readAttachments(directory, 'moorage0', master), { attachments: [], unreadable: ['d-half'] });
 });
 
-test('no directory is something else than an empty one', async (context) => {
+test('distinguishes a missing directory from an empty one', async (context) => {
   const directory = await folder(context, {});
   assert.deepEqual(await readAttachments(directory, 'moorage0', master), { attachments: [], unreadable: [] });
   assert.equal(await readAttachments(join(directory, 'none'), 'moorage0', master), undefined);

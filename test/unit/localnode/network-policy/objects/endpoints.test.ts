@@ -27,21 +27,21 @@ const attachment = (name: string, address: string): Attachment => ({
 const found = (pods: readonly Pod[], attachments: readonly Attachment[] = []): Record<string, string> =>
   Object.fromEntries(findEndpoints(pods, attachments).endpoints.map(({ name, address }) => [name, address]));
 
-test('the record counts before the status has an address, and against another one in it', () => {
+test('prefers the record to the address in the status, even before there is one', () => {
   assert.deepEqual(found([pod('a')], [attachment('a', '10.244.0.2')]), { a: '10.244.0.2' });
   assert.deepEqual(found([pod('a', { status: { podIP: '10.244.0.9' } })], [attachment('a', '10.244.0.2')]), {
     a: '10.244.0.2',
   });
 });
 
-test('without a record the status counts, until the pod is over', () => {
+test('uses the status without a record, until the pod has ended', () => {
   assert.deepEqual(found([pod('a', { status: { phase: 'Running', podIP: '10.244.0.3' } })]), { a: '10.244.0.3' });
   for (const phase of ['Succeeded', 'Failed'])
     assert.deepEqual(found([pod('a', { status: { phase, podIP: '10.244.0.3' } })]), {});
   assert.deepEqual(found([pod('a', { status: { phase: 'Running', podIP: 'fd00::1' } })]), {});
 });
 
-test('a record of another incarnation of the name does not count; a static pod is found by the hash that it mirrors', () => {
+test('ignores a record of an earlier pod with the same name, and finds a static pod by the hash that it mirrors', () => {
   assert.deepEqual(found([pod('a')], [{ ...attachment('a', '10.244.0.2'), uid: 'old' }]), {});
   assert.deepEqual(
     found(
@@ -52,17 +52,17 @@ test('a record of another incarnation of the name does not count; a static pod i
   );
 });
 
-test('a pod in the network of the host is no endpoint', () => {
+test('excludes a pod in the host network', () => {
   assert.deepEqual(found([pod('a', { spec: { hostNetwork: true }, status: { podIP: '192.0.2.1' } })]), {});
 });
 
-test('of two pods that claim an address the recorded one has it; two alike have neither', () => {
+test('assigns a contested address to the pod with a record, or to neither pod', () => {
   const claims = (name: string): Pod => pod(name, { status: { phase: 'Running', podIP: '10.244.0.2' } });
   assert.deepEqual(found([claims('a'), claims('b')], [attachment('b', '10.244.0.2')]), { b: '10.244.0.2' });
   assert.deepEqual(findEndpoints([claims('a'), claims('b')], []), { endpoints: [], contested: ['10.244.0.2'] });
 });
 
-test('names of ports come from containers and from sidecars, not from containers that only initialise', () => {
+test('reads port names from containers and sidecars, but not from init containers', () => {
   const ports = (name: string, containerPort: number): object => ({
     ports: [{ name, containerPort }, { containerPort: 1 }],
   });

@@ -10,7 +10,7 @@ const read = (spec: unknown): Policy => {
   return policy;
 };
 
-test('policyTypes default to Ingress, and to Egress too when there are egress rules', () => {
+test('defaults policyTypes to Ingress, and to Egress too if there are egress rules', () => {
   assert.deepEqual(read({ podSelector: {} }), { ...NAME, pods: {}, ingress: [], egress: undefined });
   assert.deepEqual(read({ podSelector: {}, egress: [] }).egress, undefined);
   assert.deepEqual(read({ podSelector: {}, egress: [{}] }), {
@@ -27,7 +27,7 @@ test('policyTypes default to Ingress, and to Egress too when there are egress ru
   });
 });
 
-test('a rule whose only peers are blocks of IPv6 allows nobody, not everybody', () => {
+test('allows nothing, rather than everything, in a rule whose only peers are IPv6 blocks', () => {
   const policy = read({
     podSelector: {},
     ingress: [{ from: [{ ipBlock: { cidr: 'fd00::/8', except: ['fd00:1::/32'] } }] }],
@@ -35,7 +35,7 @@ test('a rule whose only peers are blocks of IPv6 allows nobody, not everybody', 
   assert.deepEqual(policy.ingress, [{ peers: [], ports: undefined }]);
 });
 
-test('host bits of a block are cut off', () => {
+test('clears the host bits of a block', () => {
   const policy = read({
     podSelector: {},
     ingress: [{ from: [{ ipBlock: { cidr: '10.1.2.3/8', except: ['10.9.9.9/31'] } }] }],
@@ -78,7 +78,7 @@ const strange: [string, object, RegExp][] = [
   ],
 ];
 for (const [what, rules, problem] of strange) {
-  test(`${what} is named, and the policy denies what it selects`, () => {
+  test(`reports ${what}, and denies the pods that the policy selects`, () => {
     const podSelector = { matchLabels: { app: 'a' } };
     const { policy, problems } = readPolicy(NAME, { podSelector, policyTypes: ['Ingress'], ...rules });
     assert.match(problems.join('\n'), problem);
@@ -86,7 +86,7 @@ for (const [what, rules, problem] of strange) {
   });
 }
 
-test('a policy whose selector or types are not understood denies as widely as it might mean', () => {
+test('denies as broadly as a policy could mean if its selector or types are invalid', () => {
   assert.deepEqual(readPolicy(NAME, { podSelector: { matchPhase: 'x' }, policyTypes: ['Ingress'] }).policy, {
     ...NAME,
     pods: {},

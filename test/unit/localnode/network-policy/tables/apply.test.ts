@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { findReassigned } from '../../../../../localnode/network-policy/tables/apply.ts';
 
-test('an address that changed hands or was given up is named; a new or unchanged one is not', () => {
+test('lists addresses that changed owner or were released, and no new or unchanged ones', () => {
   const before = new Map([
     ['10.244.0.2', 'a'],
     ['10.244.0.3', 'b'],

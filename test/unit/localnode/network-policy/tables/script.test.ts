@@ -98,7 +98,7 @@ function contents(of: NftTable): Kernel {
   return { chains: new Map([...of.chains].map(([key, { rules }]) => [key, [...rules]])), sets };
 }
 
-test('the difference leads from any state to any other, and is empty between equal ones', () => {
+test('renders a difference that leads from any state to any other, and is empty between equal ones', () => {
   fc.assert(
     fc.property(table, table, (from, to) => {
       const kernel = contents(from);
@@ -118,7 +118,7 @@ const one: NftTable = {
 };
 const two: NftTable = { ...one, sets: new Map([['s', { type: 'mark', elements: new Map([['2', '']]) }]]) };
 
-test('the first time everything is replaced in one transaction, then only the difference is sent', async () => {
+test('replaces everything in one transaction the first time, then sends only the difference', async () => {
   const scripts: string[] = [];
   const applier = createApplier(async (script) => {
     scripts.push(script);
@@ -134,7 +134,7 @@ test('the first time everything is replaced in one transaction, then only the di
   assert.equal(scripts.at(-1), replaceScript(two));
 });
 
-test('a difference that is refused is followed by the whole; a whole that is refused is an error and is tried whole again', async () => {
+test('sends everything after a rejected difference, and reports and retries a rejected full script', async () => {
   const scripts: string[] = [];
   let refused = 0;
   const applier = createApplier(async (script) => {

@@ -14,7 +14,7 @@ afterAll(() => {
 });
 const spec = { name: 'ca', commonName: 'an authority', permitted: ['moorage.localhost', 'moorage-apps.localhost'] };
 
-test('the key of the local authority, once stolen, is no use for another site', async () => {
+test('a stolen key of the local authority cannot sign for other sites', async () => {
   const authority = await ensureAuthority(folder, spec);
   const leaf = async (name: string): Promise<string> => {
     const { certificate } = await ensureCertificate(folder, authority, {
@@ -34,14 +34,14 @@ test('the key of the local authority, once stolen, is no use for another site', 
   assert.match(await leaf('bank.example'), /permitted subtree violation/);
 });
 
-test('it signs no authority below it, and ends within two years', async () => {
+test('cannot sign another authority, and expires within two years', async () => {
   const { certificate } = await ensureAuthority(folder, spec);
   assert.match(await run('openssl', ['x509', '-in', certificate, '-noout', '-text']), /CA:TRUE, pathlen:0/);
   const { validTo } = new X509Certificate(readFileSync(certificate));
   assert.ok(Date.parse(validTo) - Date.now() <= 730 * 86_400_000);
 });
 
-test('it is kept from one `up` to the next, and one that could sign more is made anew', async () => {
+test('is kept between runs of `up`, and replaced if it could sign more', async () => {
   const { certificate } = await ensureAuthority(folder, spec);
   const kept = readFileSync(certificate, 'utf8');
   await ensureAuthority(folder, spec);

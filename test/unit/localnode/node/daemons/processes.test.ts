@@ -28,7 +28,7 @@ const sleeper = (name: string, ...args: string[]): ProcessSpec => ({
   isReady: () => Promise.resolve(true),
 });
 
-test('the start time is found behind any command name', () => {
+test('parses the start time after any command name', () => {
   const fields = ['S', ...Array.from({ length: 18 }, (_, index) => String(index)), '4711', '0'];
   assert.equal(parseStartTime(`12 (a) b (c)) ${fields.join(' ')}`), '4711');
   assert.equal(parseStartTime('12 (short) S'), undefined);
@@ -36,7 +36,7 @@ test('the start time is found behind any command name', () => {
   assert.equal(parseRecord('key\nnonsense'), undefined);
 });
 
-test('a process is started once, kept while its command is the same, and replaced when it changes', async () => {
+test('starts a process once, keeps it while its command is the same, and replaces it otherwise', async () => {
   assert.equal(await ensureProcess(processFolders, sleeper('one')), true);
   const first = await findProcess(processFolders, 'one');
   assert.equal(await ensureProcess(processFolders, sleeper('one')), false);
@@ -45,7 +45,7 @@ test('a process is started once, kept while its command is the same, and replace
   assert.notEqual((await findProcess(processFolders, 'one'))?.pid, first?.pid);
 });
 
-test('a killed process is missed and started again', async () => {
+test('restarts a killed process', async () => {
   await ensureProcess(processFolders, sleeper('two'));
   const first = await findProcess(processFolders, 'two');
   process.kill(first?.pid ?? 0, 'SIGKILL');
@@ -53,7 +53,7 @@ test('a killed process is missed and started again', async () => {
   assert.equal(await ensureProcess(processFolders, sleeper('two')), true);
 });
 
-test('a pid that another process has now is not taken for ours, nor ended', async () => {
+test('neither adopts nor kills a process that reuses the pid', async () => {
   await ensureProcess(processFolders, sleeper('three'));
   const file = join(processFolders.run, 'three.pid');
   const text = await readFile(file, 'utf8');
@@ -66,7 +66,7 @@ test('a pid that another process has now is not taken for ours, nor ended', asyn
   process.kill(victim?.pid ?? 0, 'SIGKILL');
 });
 
-test('a process that ends at once is an error with the end of its log', async () => {
+test('reports a process that exits immediately, with the end of its log', async () => {
   const spec: ProcessSpec = {
     name: 'four',
     command: '/bin/sh',
@@ -79,7 +79,7 @@ test('a process that ends at once is an error with the end of its log', async ()
   );
 });
 
-test('a process that does not heed SIGTERM is ended by force', async () => {
+test('kills a process that ignores SIGTERM', async () => {
   const ready = join(folder, 'deaf');
   const spec: ProcessSpec = {
     name: 'five',

@@ -15,14 +15,14 @@ const hooked = z.strictObject({
   }),
 });
 
-test("a container of an app starts from containerd's own spec, with the hook and without its limit of open files", () => {
+test("starts app containers from containerd's own spec, with the hook and without its limit of open files", () => {
   const plain = { ociVersion: '1.3.0', process: { cwd: '/', rlimits: [{ type: 'RLIMIT_NOFILE' }] } };
   const [hook] = hooked.parse(JSON.parse(buildConfinedSpec(plain))).hooks.createContainer;
   assert.deepEqual(hook.args.slice(0, 2), ['sh', '-c']);
   assert.throws(() => buildConfinedSpec({}), /process/);
 });
 
-test('only the runtime of apps is confined, and it is given the limit of the pod', () => {
+test("confines only the runtime of apps, and passes it the pod's limit", () => {
   const confined = { runc: '/x/confined-runc', spec: '/x/spec.json', annotations: ['moorage.dev/disk'] };
   const config = renderContainerdConfig('/hosts', '/cni', true, confined);
   const section = (name: string): string =>
@@ -35,7 +35,7 @@ test('only the runtime of apps is confined, and it is given the limit of the pod
   assert.match(section('containerd.runtimes.moorage-confined.options'), /^BinaryName = "\/x\/confined-runc"$/m);
 });
 
-test('what stands in for runc knows its paths', () => {
+test('renders its paths into the script that replaces runc', () => {
   const script = renderConfinedRunc('/x/runc', { images: '/x/images', mounts: '/x/mounts' });
   assert.match(script, /^runc='\/x\/runc' images='\/x\/images' mounts='\/x\/mounts'$/m);
 });

@@ -9,7 +9,7 @@ function growth(folder: string, gibibytes: number, on: { device: number; free: n
   return { folder, gibibytes, fix: `move ${folder}`, device: on.device, freeBytes: on.free * gibibyte };
 }
 
-test('folders of one file system share its space', () => {
+test('adds up folders on the same file system', () => {
   const disk = { device: 1, free: 20 };
   assert.equal(describeShortage([growth('/cache', 10, disk), growth('/state', 8, disk)]), undefined);
   assert.equal(
@@ -19,7 +19,7 @@ test('folders of one file system share its space', () => {
   );
 });
 
-test('each file system is looked at by itself, and 2 GiB stay free where nothing is to be written', () => {
+test('checks each file system separately, and keeps 2 GiB free if nothing is to be written', () => {
   const [first, second] = [
     { device: 1, free: 15 },
     { device: 2, free: 1 },

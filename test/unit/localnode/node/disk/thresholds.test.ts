@@ -5,7 +5,7 @@ import { computeDiskThresholds } from '../../../../../localnode/node/disk/space.
 
 const gibibyte = 1024 ** 3;
 
-test('unused images go while 10 GiB are free, however big the disk is', () => {
+test('removes unused images only below 10 GiB of free space, however large the disk', () => {
   assert.deepEqual(computeDiskThresholds(250 * gibibyte), {
     imageGCHighThresholdPercent: 95,
     imageGCLowThresholdPercent: 90,
@@ -18,7 +18,7 @@ test('unused images go while 10 GiB are free, however big the disk is', () => {
   });
 });
 
-test('a small disk is not all kept free', () => {
+test('does not keep all of a small disk free', () => {
   assert.deepEqual(computeDiskThresholds(16 * gibibyte), {
     imageGCHighThresholdPercent: 50,
     imageGCLowThresholdPercent: 45,

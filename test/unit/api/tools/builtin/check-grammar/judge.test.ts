@@ -108,7 +108,7 @@ test('applies what a slip explains, and reports the rest', () => {
     assert.deepEqual(after(text, found, language), { count: 1, text: expected }, text);
 });
 
-test('puts the meant word first among the suggestions', () => {
+test('puts the intended word first among the suggestions', () => {
   const text = 'It was wierd.';
   const [match] = judgeMatches(text, 'en', [
     matchIn(text, { word: 'wierd', suggestions: ['wield', 'weird', 'wild'] }),
@@ -134,7 +134,7 @@ test('accepts as a slip two swapped letters, one not doubled, a missing apostrop
 
 // Patterns end on any text, however long and odd.
 
-test('stays fast on texts that are designed to take long', () => {
+test('stays fast on texts designed to be slow', () => {
   for (const part of [
     'a',
     '<a',
@@ -160,7 +160,7 @@ test('stays fast on texts that are designed to take long', () => {
   }
 });
 
-test('finds what is not a word', () => {
+test('detects tokens that are not words', () => {
   const text = 'Use `x y`, node.js, $HOME, fooBar(), --flag, #12, @me and v2.1 but not these words.';
   const found = findProtectedRanges(text).map(([from, to]) => text.slice(from, to));
   for (const each of ['`x y`', 'node.js', '$HOME', 'fooBar', '--flag', '#12', '@me', 'v2.1'])

@@ -168,7 +168,7 @@ function research(changes: Partial<ResearchOptions>): Research {
   });
 }
 
-test('never exceeds the budget: reads less, or rejects the call before it spends money in vain', async () => {
+test('never exceeds the budget: reads less, or rejects the call before it spends money', async () => {
   const outcomes = new Set<string>();
   for (const limit of ['0.0001', '0.001', '0.003', '0.0033', '0.0036', '0.004', '0.005', '0.01']) {
     const models = lab.spender();

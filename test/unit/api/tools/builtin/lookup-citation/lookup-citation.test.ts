@@ -158,7 +158,7 @@ describe('lookup_citation', () => {
     assert.equal(web.asked.at(-1), 'GET /works?query.bibliographic=structure+%26+acids&rows=1');
   });
 
-  it('reports what is unknown, wrong or broken', async () => {
+  it('reports unknown works, invalid input and broken sources', async () => {
     await fails({ doi: '10.5555/none' }, 'unprocessable', /Crossref has no work with the id 10\.5555\/none/);
     await fails({ arxiv: '9999.99999' }, 'unprocessable', /arXiv has no work/);
     await fails({ arxiv: '0000.00000' }, 'unprocessable', /arXiv has no work/);

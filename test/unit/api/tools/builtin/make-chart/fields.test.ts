@@ -25,7 +25,7 @@ test.each<[string, object]>([
   ['a question', { transform: [{ filter: 'isValid(datum.z)' }], encoding: { y: quantitative('n') } }],
   ['a repeat', { repeat: ['n'], spec: { mark: 'bar', encoding: { x: quantitative({ repeat: 'repeat' } as never) } } }],
   ['text as CSV', { data: { values: 'q,r\n1,2', format: { type: 'csv' } }, encoding: { x: quantitative('r') } }],
-])('is there: %s', (_, spec) => {
+])('accepts a field that exists: %s', (_, spec) => {
   assert.equal(faultOf(spec), undefined);
 });
 
@@ -55,6 +55,6 @@ test.each<[string, object, RegExp]>([
     /"z"/,
   ],
   ['a facet', { facet: { field: 'z' }, spec: { mark: 'bar' } }, /facet\.facet names the field "z"/],
-])('is not there: %s', (_, spec, words) => {
+])('reports a field that does not exist: %s', (_, spec, words) => {
   assert.match(faultOf(spec) ?? '', words);
 });

@@ -44,7 +44,7 @@ test('names series by an object or by a list', () => {
   assert.deepEqual(rowsOf({ values: { a: 1 } }), [{ label: 'a', value: 1, series: '' }]);
 });
 
-test('rejects values with series, neither of them, and what would be lost', () => {
+test('rejects values together with series, neither of them, and input that would lose data', () => {
   for (const [given, words] of [
     [{ values: [1], series: { a: [1] } }, /"series" cannot be combined with values/],
     [{ labels: ['a'] }, /"values" is missing/],

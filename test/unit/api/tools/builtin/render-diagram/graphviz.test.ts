@@ -14,7 +14,7 @@ function measureBox(svg: string): number {
   return Math.max(...xs) - Math.min(...xs);
 }
 
-test('adds the font first, on the line of the brace', () => {
+test('adds the font first, on the line with the brace', () => {
   assert.match(
     addFont('/* { */ digraph "a{" {\n a }'),
     /^\/\* \{ \*\/ digraph "a\{" \{ graph \[fontname="Arial"\];.*\n a \}$/,
@@ -40,7 +40,7 @@ test('keeps names with wide letters as one node', () => {
 
 // What Graphviz would leave out without a word is refused or said.
 
-test('has no notes on what Graphviz knows', () => {
+test('adds no notes for names that Graphviz knows', () => {
   for (const source of [
     'digraph { a [shape=box style="rounded,filled" label="image=x.png shape=nosuch"]; a -> b [arrowhead=odiamond arrowtail=lcrow] }',
     'digraph { /* shape=nosuch */ a // shape=nosuch\n# style=nosuch\n }',
@@ -51,7 +51,7 @@ test('has no notes on what Graphviz knows', () => {
     assert.deepEqual(collectDotNotes(source), [], source);
 });
 
-test('notes names that Graphviz does not know', () => {
+test('adds a note for names that Graphviz does not know', () => {
   assert.deepEqual(
     collectDotNotes('digraph { a [shape=nosuch style="filled,fancy"]; a -> b [arrowhead=nope]; c [shape=nosuch] }'),
     [
@@ -62,7 +62,7 @@ test('notes names that Graphviz does not know', () => {
   );
 });
 
-describe('rejects what would draw another picture', () => {
+describe('rejects source that would draw a different picture', () => {
   const refused: [string, RegExp][] = [
     ['digraph { a [image="x.png"] }', /names an image: x\.png/],
     ['digraph { a [ shapefile = "y.svg" ] }', /names an image: y\.svg/],

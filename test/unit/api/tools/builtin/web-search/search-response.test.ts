@@ -51,7 +51,7 @@ test('turns any text into well-formed text within the limit, without control cha
   );
 });
 
-test('takes no longer for nested and unclosed tags', () => {
+test('takes linear time for nested and unclosed tags', () => {
   const since = performance.now();
   for (const text of ['<b>'.repeat(100_000), '<a '.repeat(100_000), '&lt;'.repeat(100_000), '</b>'.repeat(100_000)])
     toPlainText(text, 1_000);

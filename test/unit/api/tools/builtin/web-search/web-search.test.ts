@@ -219,7 +219,7 @@ describe('web_search', () => {
     assert.deepEqual(result['suggestions'], ['ada']);
   });
 
-  it('reports what is wrong with SearXNG', async () => {
+  it('explains failures of SearXNG', async () => {
     await fails('forbidden', 'tool-failed', /search\.formats/);
     await fails('broken', 'tool-failed', /status 500/);
     await fails('strict', 'unprocessable', /Invalid value x for parameter y/);
@@ -227,7 +227,7 @@ describe('web_search', () => {
     await fails('x', 'tool-failed', /cannot be reached/, urlServices([], { searxng: 'http://127.0.0.1:1' }));
   });
 
-  it('names the value that enables it', async () =>
+  it('names the setting that enables it', async () =>
     fails('x', 'service-off', /tools\.searxng\.enabled/, urlServices([])));
 
   it('limits the size of a response', async () => {
@@ -261,14 +261,14 @@ for (const [given, code] of [
   ['sr-Cyrl', 'sr'],
   ['German', 'de'],
 ] as const)
-  test(`language ${given} is ${code}`, () => {
+  test(`maps language ${given} to ${code}`, () => {
     assert.equal(read({ query: 'x', language: given })['language'], code);
     // SearXNG's own rule (webutils.py, VALID_LANGUAGE_CODE).
     assert.match(code, /^[a-z]{2,3}(-[a-zA-Z]{2})?$/);
   });
 
 for (const language of ['sr-Latn', 'es-419', 'xx', 'zh-Latn', 'zh-Hant-CN', 'nonsense', 'en-US-posix-x-y', '!!'])
-  test(`language ${language} is refused by name`, () => {
+  test(`rejects language ${language} by name`, () => {
     assert.throws(
       () => read({ query: 'x', language }),
       (error) => {
@@ -282,7 +282,7 @@ for (const language of ['sr-Latn', 'es-419', 'xx', 'zh-Latn', 'zh-Hant-CN', 'non
   });
 
 for (const query of ['!!g cats', 'cats !!', '!! cats', 'cats\t!!wikipedia'])
-  test(`refused: ${JSON.stringify(query)}`, () => {
+  test(`rejects ${JSON.stringify(query)}`, () => {
     assert.throws(
       () => read({ query }),
       (error) => {
@@ -295,7 +295,7 @@ for (const query of ['!!g cats', 'cats !!', '!! cats', 'cats\t!!wikipedia'])
   });
 
 for (const query of ['!wikipedia cats', 'wow!! really', '"!!" in Kotlin', 'a!!b', ':de katzen'])
-  test(`taken: ${JSON.stringify(query)}`, () => {
+  test(`accepts ${JSON.stringify(query)}`, () => {
     assert.equal(read({ query })['query'], query);
   });
 

@@ -10,7 +10,7 @@ import { measureCpuWaitMs } from '../../../../../../api/tools/engine/workers/wor
 
 const module = new URL('../../../../../support/tools/worker-module.ts', import.meta.url);
 
-test('the clock of a call stands still until its worker has started', async () => {
+test('starts the clock of a call when its worker has started', async () => {
   const workers = createWorkers();
   let pauses = 0;
   const clock = new TimeLimit(60_000, () => undefined);
@@ -25,7 +25,7 @@ test('the clock of a call stands still until its worker has started', async () =
   assert.equal(pauses, 2);
 });
 
-test('the time that a process waits for a processor is known', async () => {
+test('measures how long a process waits for a processor', async () => {
   const spin = 'const end = Date.now() + 1500; while (Date.now() < end);';
   const before = measureCpuWaitMs(process.pid);
   const busy = Array.from({ length: 3 * availableParallelism() }, () => new Worker(spin, { eval: true }));

@@ -70,12 +70,12 @@ for (const [name, files, path] of cases) {
   });
 }
 
-test('the others are named', () => {
+test('lists the other candidates', () => {
   const found = findDockerfile(createMemoryTree({ 'docker/Dockerfile': good, 'docker/Dockerfile.alpine': good }));
   assert.deepEqual(found, { path: 'docker/Dockerfile', others: ['docker/Dockerfile.alpine'], certain: true });
 });
 
-test('property: any text is read, quickly', () => {
+test('property: parses any text quickly', () => {
   fc.assert(
     fc.property(
       fc.array(

@@ -193,7 +193,7 @@ for (const {
   without,
   warning,
 } of cases) {
-  test(`planned: ${name}`, () => {
+  test(`plans ${name}`, () => {
     const recipe = makePlan(createMemoryTree(files), sampleInput(changes));
     assert.equal(recipe.plan.strategy, 'dotnet');
     assert.equal(recipe.plan.framework, framework);
@@ -298,7 +298,7 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
 ];
 
 for (const { name, files, changes, rule, message } of refusals) {
-  test(`refused: ${name}`, () => {
+  test(`rejects ${name}`, () => {
     assert.throws(
       () => makePlan(createMemoryTree(files), sampleInput(changes)),
       (error) => {
@@ -311,7 +311,7 @@ for (const { name, files, changes, rule, message } of refusals) {
   });
 }
 
-test('a worker of .NET beside apps of other languages is one of several, and projects of one solution are none', () => {
+test('counts a .NET worker next to apps in other languages as one of several, but not the projects of one solution', () => {
   const worker = project({ sdk: 'Microsoft.NET.Sdk', target: 'net8.0', properties: '<OutputType>Exe</OutputType>' });
   const mixed = createMemoryTree({
     'worker/Worker.csproj': worker,
@@ -326,7 +326,7 @@ test('a worker of .NET beside apps of other languages is one of several, and pro
   assert.deepEqual(findAppFolder(one, sampleInput()), { path: '.', warnings: [] });
 });
 
-test('tools of .NET below a site or a program of Python change nothing', () => {
+test('ignores .NET tools below a site or a Python program', () => {
   const tool = project({ sdk: 'Microsoft.NET.Sdk', target: 'net8.0', properties: '<OutputType>Exe</OutputType>' });
   const plan = (files: Files): string =>
     makePlan(createMemoryTree({ ...files, 'tools/Tool/Tool.csproj': tool }), sampleInput()).plan.strategy;
@@ -338,7 +338,7 @@ test('tools of .NET below a site or a program of Python change nothing', () => {
   );
 });
 
-test('connection strings become a database beside the app, or a file on a volume', () => {
+test('converts connection strings to a database, or to a file on a volume', () => {
   const settings = (connection: string): string =>
     `{ // comment\n  // "x": 1\n"ConnectionStrings": {"Shop": "${connection}"}}`.replace('// comment', '');
   const read = (files: Files): unknown => {

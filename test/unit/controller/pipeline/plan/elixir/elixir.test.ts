@@ -140,7 +140,7 @@ const cases: readonly Case[] = [
 ];
 
 for (const { name, files, changes, framework, port, reason = /./, lines = [], without, warnings = [] } of cases) {
-  test(`planned: ${name}`, () => {
+  test(`plans ${name}`, () => {
     const recipe = makePlan(createMemoryTree(files), sampleInput(changes));
     assert.equal(recipe.plan.strategy, 'elixir');
     assert.equal(recipe.plan.framework, framework);
@@ -200,7 +200,7 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
 ];
 
 for (const { name, files, changes, rule, message } of refusals) {
-  test(`refused: ${name}`, () => {
+  test(`rejects ${name}`, () => {
     assert.throws(
       () => makePlan(createMemoryTree(files), sampleInput(changes)),
       (error) => {
@@ -213,7 +213,7 @@ for (const { name, files, changes, rule, message } of refusals) {
   });
 }
 
-test('a package for a database brings the database, and one for SQLite a volume', () => {
+test('declares a database for a database package, and a volume for SQLite', () => {
   const read = (deps: string, more: Files = {}): unknown => {
     const { settings } = mergePlatforms(
       createMemoryTree({ 'mix.exs': mix({ deps }), ...more }),

@@ -106,7 +106,7 @@ function dockerfile(manifest: unknown, files: Files): string {
   return makePlan(createMemoryTree({ ...files, 'package.json': json(manifest) }), sampleInput()).dockerfile ?? '';
 }
 
-test('an install by the lock file falls back to one without, and says so', () => {
+test('falls back from an install with the lock file to one without, and warns about it', () => {
   const installs: readonly (readonly [Files, RegExp])[] = [
     [
       { 'package-lock.json': '{}' },
@@ -126,7 +126,7 @@ test('an install by the lock file falls back to one without, and says so', () =>
   for (const [files, line] of installs) assert.match(dockerfile({ scripts: { start: 'node a.js' } }, files), line);
 });
 
-test('Bun builds, and is where the app runs when the start script calls it', () => {
+test('builds with Bun, and installs it in the final image if the start script calls it', () => {
   const text = dockerfile({ scripts: { build: 'bun build a.ts', start: 'bun run a.ts' } }, { 'bun.lock': '' });
   assert.match(text, / bun run build$/m);
   assert.equal(text.match(/npm install --global --force bun@1\.4\.5$/gm)?.length, 2);
@@ -135,20 +135,20 @@ test('Bun builds, and is where the app runs when the start script calls it', () 
   assert.match(dockerfile({ module: 'index.ts' }, { 'bun.lock': '', 'index.ts': '' }), /exec bun index\.ts/);
 });
 
-test('Yarn 2 and later lay packages into node_modules, where the other programs look', () => {
+test('makes Yarn 2 and later install into node_modules, where other programs look', () => {
   assert.match(
     dockerfile({ scripts: { start: 'node a.js' } }, { 'yarn.lock': berry(8) }),
     /^ENV YARN_NODE_LINKER=node-modules/m,
   );
 });
 
-test('packages that git fetches need git', () => {
+test('installs git for packages that are fetched with it', () => {
   const text = dockerfile({ scripts: { start: 'node a.js' }, dependencies: { a: 'github:owner/a' } }, {});
   assert.match(text, /apt-get install .* git ca-certificates /);
   assert.match(text, /insteadOf ssh:\/\/git@github\.com\//);
 });
 
-test('Debian packages that a package needs are installed where it runs', () => {
+test('installs the Debian packages that a package needs in the final image', () => {
   const text = dockerfile(
     { scripts: { start: 'node a.js' }, dependencies: { puppeteer: '24', '@prisma/client': '6' } },
     {},

@@ -28,13 +28,13 @@ for (const [from, to] of [
   ['https://mirrors.huaweicloud.com/repository/npm/a.b/-/a.b-1.0.0.tgz', `${registry}/a.b/-/a.b-1.0.0.tgz`],
   ['https://mirrors.cloud.tencent.com/npm/x/-/x-1.0.0.tgz', `${registry}/x/-/x-1.0.0.tgz`],
 ] as const)
-  test(`${from} is read from the registry`, () => {
+  test(`replaces ${from} with the registry`, () => {
     const [lock, expected] = [from, to].map((url) => `one:\n  resolved "${url}"\n  integrity sha512-x==\n`);
     assert.ok(lock !== undefined && hasMirrorUrl(lock));
     assert.equal(rewritten(lock), expected);
   });
 
-test('other addresses stay, those that only look like a mirror too', () => {
+test('keeps other addresses, including those that only resemble a mirror', () => {
   for (const url of [
     'https://registry.yarnpkg.com/a/-/a-1.0.0.tgz',
     'https://registry-npmmirror.com/a/-/a-1.0.0.tgz',

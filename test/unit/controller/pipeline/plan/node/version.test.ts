@@ -30,14 +30,14 @@ for (const [name, files, major, warning] of cases) {
   });
 }
 
-test('scripts that bring back the old algorithm need a Node that has the option', () => {
+test('chooses a Node that has the option for scripts that re-enable the old algorithm', () => {
   const scripts = { build: 'NODE_OPTIONS=--openssl-legacy-provider nuxt build' };
   const choice = chooseNode(createMemoryTree({ 'package.json': json({ scripts }) }), { nuxt: '^2.15.7' });
   assert.equal(choice.image, 'node:18-bookworm-slim');
   assert.match(choice.because ?? '', /Node 18 by --openssl-legacy-provider/);
 });
 
-test('bundlers of before Node 17 get the last that runs them, unless a version is asked for', () => {
+test('chooses the last Node that runs bundlers from before Node 17, unless a version is requested', () => {
   assert.match(
     chooseNode(createMemoryTree({}), { 'react-scripts': '^4.0.3' }).because ?? '',
     /Node 16 by its react-scripts \^4\.0\.3/,

@@ -18,7 +18,7 @@ const next = json({
 const api = json({ name: 'api', scripts: { start: 'node server.js' }, dependencies: { express: '5' } });
 const pages = json({ name: 'pages', scripts: { build: 'vite build' }, devDependencies: { vite: '7' } });
 
-test('the only server is built after what it needs, and started in its folder', () => {
+test('builds the only server after its dependencies, and starts it in its folder', () => {
   const { plan: made, dockerfile = '' } = plan({
     'package.json': json({ workspaces: ['apps/*', 'packages/**'] }),
     'package-lock.json': '{}',
@@ -42,7 +42,7 @@ test('the only server is built after what it needs, and started in its folder', 
   assert.doesNotMatch(dockerfile, /unused/);
 });
 
-test('pnpm and Turborepo', () => {
+test('supports pnpm and Turborepo', () => {
   const { dockerfile = '' } = plan({
     'package.json': json({
       packageManager: 'pnpm@9.1.0',
@@ -59,7 +59,7 @@ test('pnpm and Turborepo', () => {
   assert.match(dockerfile, /^WORKDIR \/app\/apps\/api$/m);
 });
 
-test('the only web app is served from its folder', () => {
+test('serves the only web app from its folder', () => {
   const recipe = plan({
     'package.json': json({ workspaces: { packages: ['web', 'lib'] } }),
     'web/package.json': pages,
@@ -70,7 +70,7 @@ test('the only web app is served from its folder', () => {
   assert.equal(recipe.filesOnly, true);
 });
 
-test('several are refused by name, and pages that the server depends on are part of it', () => {
+test('rejects several servers by name, and counts pages that a server depends on as part of it', () => {
   const files = {
     'package.json': json({ workspaces: ['*'] }),
     'api/package.json': api,
@@ -97,7 +97,7 @@ test('several are refused by name, and pages that the server depends on are part
   assert.match(whole.dockerfile ?? '', /cd pages && npm run build[\s\S]*WORKDIR \/app\/api/);
 });
 
-test('a start script of the top speaks for itself', () => {
+test("uses the root's start script", () => {
   const recipe = plan({
     'package.json': json({ workspaces: ['*'], scripts: { start: 'pnpm --filter api start' } }),
     'pnpm-lock.yaml': "lockfileVersion: '9.0'\n",
@@ -109,7 +109,7 @@ test('a start script of the top speaks for itself', () => {
   assert.equal(recipe.dockerfile?.match(/npm install --global --force pnpm@/g)?.length, 2);
 });
 
-test('a start script that leads to the development server of a package is none', () => {
+test("ignores a start script that runs a package's development server", () => {
   const web = {
     'web/package.json': json({
       name: 'web',
@@ -132,7 +132,7 @@ test('a start script that leads to the development server of a package is none',
   assert.equal(one.filesOnly, true);
 });
 
-test('a bundler that is installed at the top builds the package that has its configuration', () => {
+test('uses a bundler installed at the root for the package that has its configuration', () => {
   const recipe = plan({
     'package.json': json({
       workspaces: ['app', 'packages/*'],

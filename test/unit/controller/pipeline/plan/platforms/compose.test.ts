@@ -45,7 +45,7 @@ services:
   tests: {build: ./tests, profiles: [test]}
 `;
 
-test('build, port, command, disks, variables and databases of a compose file', () => {
+test('reads build, port, command, disks, variables and databases of a compose file', () => {
   const merged = merge({ 'compose.yaml': shop, Dockerfile: 'FROM scratch', 'shop/app.py': '' });
   const { settings, input } = merged;
   assert.deepEqual(settings?.services, [
@@ -77,7 +77,7 @@ test('build, port, command, disks, variables and databases of a compose file', (
   assert.match(merged.findings[1]?.message ?? '', /: API_KEY\./);
 });
 
-test('moorage.yaml and the HostedApp win over a compose file', () => {
+test('prefers moorage.yaml and the HostedApp to a compose file', () => {
   const own = 'run: {port: 7000, env: [{name: LEVEL, value: debug}]}\nservices: [{name: db, type: redis}]\n';
   const merged = merge({ 'compose.yaml': shop, Dockerfile: '', 'moorage.yaml': own });
   assert.equal(merged.input.port, 7000);
@@ -91,7 +91,7 @@ test('moorage.yaml and the HostedApp win over a compose file', () => {
   assert.deepEqual([chosen.input.path, chosen.input.build.args], ['web', []]);
 });
 
-test('a Dockerfile below the top, its stage, and values of a sample file', () => {
+test('reads a Dockerfile below the root, its stage, and values of a sample file', () => {
   const compose = `
 services:
   api:
@@ -121,7 +121,7 @@ services:
   assert.deepEqual(rules(merged), ['warning compose/public-secret']);
 });
 
-test('two images that serve are refused by name; the one at the top is taken', () => {
+test('rejects two serving images by name, and chooses the one at the root', () => {
   const two = 'services:\n  front: {build: front, ports: [3000]}\n  back: {build: back, ports: [8000]}\n';
   const refused = merge({ 'compose.yml': two, 'front/Dockerfile': '', 'back/Dockerfile': '' });
   assert.deepEqual(rules(refused), ['error compose/several-services']);
@@ -136,7 +136,7 @@ test('two images that serve are refused by name; the one at the top is taken', (
   assert.deepEqual(rules(merge({ 'compose.yml': job, Dockerfile: '' })), ['warning compose/not-run']);
 });
 
-test('a type that the installation does not have is refused before anything is built', () => {
+test('rejects a service type that the installation does not offer before anything is built', () => {
   const merged = merge({ 'compose.yaml': 'services: {search: {image: "getmeili/meilisearch:v1.8"}}' });
   assert.deepEqual(rules(merged), ['error services/unavailable']);
   assert.match(merged.findings[0]?.message ?? '', /search \(meilisearch\)/);
@@ -144,7 +144,7 @@ test('a type that the installation does not have is refused before anything is b
   assert.deepEqual([rules(other), other.findings[0]?.file], [['error services/unavailable'], 'moorage.yaml']);
 });
 
-test('a compose file for developers gives its databases alone', () => {
+test('reads only the databases of a compose file for developers', () => {
   const dev = `
 services:
   app: {image: "node:20", command: npm run dev, ports: [5173], volumes: [".:/app"], environment: {X: y}}
@@ -158,7 +158,7 @@ services:
   );
 });
 
-test('a command of development, or one for an entrypoint, is left away and it is said', () => {
+test('omits a development command, or one for an entrypoint, and reports it', () => {
   const file = (command: string): string => `services: {web: {build: ., command: ${command}, ports: [80]}}`;
   for (const [command, dockerfile] of [
     ['uvicorn app:app --reload', 'FROM scratch'],
@@ -169,7 +169,7 @@ test('a command of development, or one for an entrypoint, is left away and it is
   }
 });
 
-test('a published image says nothing about the build, and malformed files nothing at all', () => {
+test('reads no build from a published image, and nothing from malformed files', () => {
   const merged = merge({
     'compose.yaml': 'services: {shop: {image: "ghcr.io/a/shop", ports: ["80:8000"]}}',
     Dockerfile: '',
@@ -179,7 +179,7 @@ test('a published image says nothing about the build, and malformed files nothin
     assert.deepEqual(merge({ 'compose.yaml': text }).settings, undefined, text);
 });
 
-test('more variables than can be reported are left away, and it is said; addresses come first', () => {
+test('omits and reports variables beyond the limit, and keeps addresses first', () => {
   const many = Array.from({ length: 60 }, (_, index) => `      V${index}: ${'x'.repeat(60)}`).join('\n');
   const merged = merge({
     'compose.yaml': `services:\n  web:\n    build: .\n    environment:\n${many}\n      URL: "http://cache:1"\n`,
@@ -190,7 +190,7 @@ test('more variables than can be reported are left away, and it is said; address
   assert.deepEqual(rules(merged), ['warning platform/variables']);
 });
 
-test('a disk for what a Dockerfile declares, two at most, and a word on what does not last', () => {
+test("declares a disk for a Dockerfile's volume, at most two, and warns about data that does not persist", () => {
   const merged = merge({
     Dockerfile: 'FROM a AS b\nVOLUME /no\nFROM c\nVOLUME ["/data", "/app"]\nVOLUME /more /third\n',
   });
@@ -205,7 +205,7 @@ test('a disk for what a Dockerfile declares, two at most, and a word on what doe
   assert.deepEqual(rules(merge({ 'moorage.yaml': kept })), []);
 });
 
-test('variables are resolved as Docker Compose does', () => {
+test('expands variables as Docker Compose does', () => {
   const lookup = (name: string): string | undefined => ({ A: 'a', EMPTY: '' })[name];
   const each: readonly (readonly [string, string | undefined])[] = [
     ['$A ${A}', 'a a'],
@@ -228,7 +228,7 @@ test('variables are resolved as Docker Compose does', () => {
   );
 });
 
-test('words of a command, and images that are known', () => {
+test('splits commands into words, and recognizes known images', () => {
   assert.deepEqual(splitWords(`sh -c "a 'b' && c" d\\ e ''`), ['sh', '-c', "a 'b' && c", 'd e', '']);
   assert.equal(splitWords('a "b'), undefined);
   const known = [

@@ -15,7 +15,7 @@ const rails = (gems: readonly string[]): Files => ({
 const declared = (files: Files): ReturnType<typeof readGemfile> => readGemfile(createMemoryTree(files));
 const names = (files: Files): string[] => (declared(files)?.services ?? []).map(({ name, type }) => `${name}: ${type}`);
 
-test('PostgreSQL and Redis by gems, with the variables that the settings read', () => {
+test('declares PostgreSQL and Redis from gems, with the variables that the settings read', () => {
   const said = declared({
     ...rails(['pg', 'sidekiq']),
     'config/database.yml':
@@ -32,7 +32,7 @@ test('PostgreSQL and Redis by gems, with the variables that the settings read', 
   assert.deepEqual(said.volumes, []);
 });
 
-test('each further database of Rails has its own on the same server', () => {
+test('gives each additional Rails database its own database on the same server', () => {
   const said = declared({
     ...rails(['pg']),
     'config/database.yml':
@@ -47,20 +47,20 @@ test('each further database of Rails has its own on the same server', () => {
   );
 });
 
-test('MySQL has an address that Rails takes for the right gem', () => {
+test('gives MySQL an address that Rails maps to the right gem', () => {
   const said = declared(rails(['mysql2']));
   assert.deepEqual(said?.services, [{ name: 'mysql', type: 'mysql' }]);
   assert.match(said.env?.[0]?.value ?? '', /^mysql2:\/\/\$\{\{services\.mysql\.user\}\}:/);
 });
 
-test('settings of production say which of several databases it is', () => {
+test('chooses among several databases by the production settings', () => {
   const yaml = 'development:\n  adapter: sqlite3\nproduction:\n  adapter: <%= ENV["A"].presence || "mysql2" %>\n';
   assert.deepEqual(names({ ...rails(['pg', 'sqlite3', 'mysql2']), 'config/database.yml': yaml }), ['mysql: mysql']);
   assert.deepEqual(names({ ...rails(['pg', 'sqlite3']) }), ['db: postgres']);
   assert.deepEqual(names({ ...rails([]), Gemfile: 'gem "rails"\ngroup :test do\n  gem "pg"\nend\n' }), []);
 });
 
-test('SQLite and uploads last, in the folder where the image has them', () => {
+test('persists SQLite and uploads in the folder that the image uses', () => {
   const sqlite = rails(['sqlite3']);
   assert.deepEqual(declared(sqlite)?.volumes, [{ name: 'storage', path: '/app/storage' }]);
   const dockerfile = 'FROM x AS build\nWORKDIR /build\nFROM x\nWORKDIR /rails\n';
@@ -76,7 +76,7 @@ test('SQLite and uploads last, in the folder where the image has them', () => {
   assert.equal(declared({ ...uploads, 'db/schema.rb': '' })?.volumes?.length, 0);
 });
 
-test('a Gemfile that starts nothing declares nothing, and a compose file is believed first', () => {
+test('declares nothing for a Gemfile that starts nothing, and prefers a compose file', () => {
   assert.equal(declared({ Gemfile: 'gem "pg"\ngem "rake"\n' }), undefined);
   assert.equal(declared({ 'package.json': '{}' }), undefined);
   const compose = 'services:\n  web: {build: ., ports: ["3000:3000"]}\n  cache: {image: "redis:7"}\n';

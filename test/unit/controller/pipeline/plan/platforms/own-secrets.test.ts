@@ -10,7 +10,7 @@ const names = (files: Record<string, string>): readonly string[] =>
     return name;
   });
 
-test('a key of sessions is the app’s own; what somebody else gives out is not', () => {
+test('recognizes session keys as the app’s own, but not credentials from other services', () => {
   for (const name of [
     'SECRET',
     'SECRET_KEY',
@@ -35,7 +35,7 @@ test('a key of sessions is the app’s own; what somebody else gives out is not'
     assert.ok(!isOwnSecret(name), name);
 });
 
-test('they are found in samples of an environment, in settings of Django, and where a framework wants one', () => {
+test("finds them in sample environment files, in Django's settings, and for frameworks that need one", () => {
   assert.deepEqual(
     names({
       '.env.example': 'APP_SECRET=REPLACE_WITH_LONG_SECRET\n# JWT_SECRET=\nOPENAI_API_KEY=\nSESSION_SECRET=x\n',

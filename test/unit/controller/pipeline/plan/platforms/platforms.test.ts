@@ -46,7 +46,7 @@ source = "data"
 destination = "/data"
 `;
 
-test('how an app starts, and what runs before it', () => {
+test('reads how an app starts, and what runs before it', () => {
   assert.equal(start({ Procfile: 'web: npm start\nworker: work' }), 'exec npm start');
   assert.equal(start({ Procfile: 'release: a; b\nweb: npm start' }), '( a; b ) && exec npm start');
   assert.equal(start({ 'railway.json': '{"deploy":{"startCommand":"node a.js"}}' }), 'exec node a.js');
@@ -58,7 +58,7 @@ test('how an app starts, and what runs before it', () => {
     assert.equal(start(files), undefined);
 });
 
-test('a start command of another platform beats what is found in the code, and the plan names the file', () => {
+test("prefers another platform's start command to detection, and names the file in the plan", () => {
   const app = 'from flask import Flask\napp = Flask(__name__)\n';
   const files = {
     'requirements.txt': 'flask',
@@ -70,7 +70,7 @@ test('a start command of another platform beats what is found in the code, and t
   assert.match(recipe.dockerfile ?? '', /exec python serve\.py/);
 });
 
-test('databases, variables, disk and health of render.yaml', () => {
+test('reads databases, variables, disk and health check of render.yaml', () => {
   const { settings } = merge({ 'render.yaml': render });
   assert.deepEqual(
     settings?.services?.map(({ name, type }) => [name, type]),
@@ -88,13 +88,13 @@ test('databases, variables, disk and health of render.yaml', () => {
   assert.deepEqual([settings.run?.healthPath, settings.run?.volumes?.[0]?.path], ['/up', '/var/data']);
 });
 
-test('port, Dockerfile, stage, variables and disk of fly.toml', () => {
+test('reads port, Dockerfile, stage, variables and disk of fly.toml', () => {
   const { input, settings } = merge({ 'fly.toml': fly, 'ops/Dockerfile': '' });
   assert.deepEqual([input.port, input.build.dockerfile, input.build.target], [4000, 'ops/Dockerfile', 'final']);
   assert.deepEqual([settings?.run?.volumes?.[0]?.path, env({ 'fly.toml': fly })], ['/data', { LEVEL: 'info' }]);
 });
 
-test('add-ons and defaults of app.json, which Expo has as well', () => {
+test("reads add-ons and defaults of app.json, and ignores Expo's", () => {
   const heroku = {
     addons: ['heroku-postgresql:mini', { plan: 'heroku-redis' }],
     env: { A: 'a', B: { value: 'b' }, C_KEY: { generator: 'secret' }, INVITATION: { generator: 'secret' } },
@@ -108,7 +108,7 @@ test('add-ons and defaults of app.json, which Expo has as well', () => {
   assert.equal(merge({ 'app.json': '{"expo":{"name":"x"},"env":{"A":"a"}}' }).settings, undefined);
 });
 
-test('a Space of Hugging Face: its script, its version, its port', () => {
+test('reads a Hugging Face Space: its script, its version, its port', () => {
   const readme = (more: string): Files => ({ 'README.md': `---\ntitle: x\n${more}\n---\n# x`, 'demo.py': '' });
   const gradio = findDeclaredStart(createMemoryTree(readme('sdk: gradio\nsdk_version: 4.44.0\napp_file: demo.py')));
   assert.match(gradio?.command ?? '', /exec python demo\.py$/);
@@ -119,7 +119,7 @@ test('a Space of Hugging Face: its script, its version, its port', () => {
   assert.equal(merge(readme('sdk: docker')).input.port, 7860);
 });
 
-test('folder and fallback of a built site', () => {
+test('reads folder and fallback of a built site', () => {
   const site = (files: Files): unknown => findDeclaredSite(createMemoryTree(files));
   const netlify = '[build]\npublish = "./out/"\n[[redirects]]\nfrom = "/*"\nto = "/index.html"\nstatus = 200\n';
   assert.deepEqual(site({ 'netlify.toml': netlify }), { file: 'netlify.toml', folder: 'out', fallback: true });
@@ -142,7 +142,7 @@ test('folder and fallback of a built site', () => {
   assert.match(recipe.dockerfile ?? '', /\/out\b/);
 });
 
-test('the only port that a devcontainer forwards is taken where no Dockerfile is', () => {
+test('uses the only port that a devcontainer forwards if no Dockerfile exposes one', () => {
   const files = { '.devcontainer/devcontainer.json': '{\n// shown\n"forwardPorts": [8501,],\n}' };
   assert.equal(merge(files).input.port, 8501);
   assert.equal(merge({ ...files, Dockerfile: '' }).input.port, undefined);

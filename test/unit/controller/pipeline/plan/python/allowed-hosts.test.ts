@@ -15,7 +15,7 @@ const cases: readonly (readonly [string, string | undefined])[] = [
   ['# ALLOWED_HOSTS = env("ALLOWED_HOSTS")', undefined],
 ];
 
-test('only settings that read their host names from a variable get it', () => {
+test('sets the variable only for settings that read their host names from it', () => {
   for (const [line, name] of cases)
     assert.deepEqual(
       buildAllowedHosts(createMemoryTree({ 'config/settings/base.py': `DEBUG = False\n${line}\n` })),

@@ -28,7 +28,7 @@ function refusal(changed: Record<string, string>, input: Partial<PlanInput> = {}
   return assert.fail('it was planned');
 }
 
-test('pages are compiled by npm beside Python, with what stands in for keys, and served by the app itself', () => {
+test('compiles pages with npm next to Python and placeholder keys, and serves them from the app', () => {
   const { plan: made, dockerfile = '', ignore } = plan();
   assert.deepEqual([made.strategy, made.framework, made.port], ['python', 'Reflex', 8080]);
   assert.match(made.reason, /rxconfig\.py makes it the Reflex app chat\./);
@@ -50,14 +50,14 @@ test('pages are compiled by npm beside Python, with what stands in for keys, and
   assert.ok(ignore?.includes('.web'));
 });
 
-test('what the author gives for the build is not replaced', () => {
+test("keeps the author's build arguments", () => {
   const { build } = sampleInput();
   const env = [{ name: 'REFLEX_API_URL', value: 'https://api.example.org' }];
   const { dockerfile = '' } = plan({}, { build: { ...build, env } });
   assert.deepEqual(dockerfile.match(/^ARG REFLEX_API_URL.*$/gm), ['ARG REFLEX_API_URL']);
 });
 
-test('a Reflex that fetches Node is refused by its version, with what to do', () => {
+test('rejects a Reflex version that downloads Node, and suggests a fix', () => {
   const old = refusal({ 'requirements.txt': 'reflex==0.2.6' });
   assert.deepEqual([old.rule, old.file], ['plan/reflex-version', 'requirements.txt']);
   assert.match(old.message, /asks for Reflex ==0\.2\.6\. Reflex older than/);
@@ -69,12 +69,12 @@ test('a Reflex that fetches Node is refused by its version, with what to do', ()
   assert.match(refusal(locked).message, /Reflex 0\.7\.3/);
 });
 
-test('without the image of Node the refusal names it', () => {
+test('names the Node image in the rejection if it is missing', () => {
   const missing = refusal({}, { missingImages: ['node:24-bookworm-slim'] });
   assert.deepEqual([missing.rule, missing.file], ['plan/base-image', 'rxconfig.py']);
 });
 
-test('without a list of packages the refusal says what is missing', () => {
+test('explains what is missing without a list of packages', () => {
   const { 'requirements.txt': _, ...rest } = files;
   assert.throws(
     () => makePlan(createMemoryTree(rest), sampleInput()),

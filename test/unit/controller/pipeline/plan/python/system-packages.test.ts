@@ -10,7 +10,7 @@ const text = (
   stage: 'build' | 'run',
 ): string => renderSystemPackages(createMemoryTree(files), new Set(names), stage).join('\n');
 
-test('a package that is compiled gets its headers to build, and its library to run', () => {
+test('installs headers to build a compiled package, and its library to run it', () => {
   assert.match(
     text({}, ['psycopg2'], 'build'),
     /^# step: psycopg2 \|.*\nRUN .* build-essential python3-dev libpq-dev &&/,
@@ -20,13 +20,13 @@ test('a package that is compiled gets its headers to build, and its library to r
   assert.match(text({}, ['opencv-python', 'pydub'], 'run'), / libgl1 libglib2\.0-0 libxcb1 ffmpeg &&/);
 });
 
-test('requirements from git need git, in the build alone', () => {
+test('installs git for requirements from git, only in the build stage', () => {
   const files = { 'requirements.txt': 'x @ git+https://git.example/x\n' };
   assert.match(text(files, ['x'], 'build'), / git &&/);
   assert.equal(text(files, ['x'], 'run'), '');
 });
 
-test('packages.txt is heard, and so are the programs of a conda environment', () => {
+test('installs the packages of packages.txt, and the programs of a conda environment', () => {
   assert.match(text({ 'packages.txt': 'ffmpeg\n# no\nlibx11-dev\n$(id)\n' }, [], 'run'), / ffmpeg libx11-dev &&/);
   assert.match(text({ 'environment.yml': 'dependencies: [poppler]\n' }, [], 'run'), / poppler-utils &&/);
 });

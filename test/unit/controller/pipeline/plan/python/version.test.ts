@@ -12,7 +12,7 @@ const chosen = (files: Readonly<Record<string, string>>): unknown => {
   return 'version' in choice ? [choice.version, choice.because] : choice;
 };
 
-test('a project that is tested with newer versions alone gets the lowest of them, or the next that is there', () => {
+test('chooses the lowest version in tests that use only newer versions, or the next available one', () => {
   const asked = (line: string): unknown => chosen({ '.github/workflows/tests.yml': matrix(line) + step });
   assert.deepEqual(asked('python-version: ["3.12", "3.13", "3.14"]'), [
     '3.12',
@@ -29,7 +29,7 @@ test('a project that is tested with newer versions alone gets the lowest of them
   assert.deepEqual('version' in there && [there.version, there.instead], ['3.13', undefined]);
 });
 
-test('the usual one stays where a workflow tests with it or with older ones, and where files say more', () => {
+test('keeps the default if a workflow tests with it or with older versions, or if files request a version', () => {
   assert.deepEqual(chosen({ '.github/workflows/a.yml': matrix('python-version: [3.9, 3.12]') }), ['3.11', undefined]);
   const two = {
     '.github/workflows/a.yml': matrix('python-version: 3.13'),

@@ -27,7 +27,7 @@ gem "sqlite3", group: :development
 # gem "mysql2"
 `;
 
-test('gems of development and test are none of the app, wherever that is said', () => {
+test('excludes development and test gems, however the groups are written', () => {
   const bundle = readBundle(createMemoryTree({ Gemfile: gemfile }));
   assert.deepEqual([...bundle.declared], ['rails', 'pg', 'rack', 'skylight', 'listen']);
   assert.equal(bundle.findVersion('rails'), '7.1.2');
@@ -56,7 +56,7 @@ BUNDLED WITH
    2.4.10
 `;
 
-test('a lock says versions, its Bundler, and for which platforms it is', () => {
+test('reads versions, the Bundler version and the platforms from a lock', () => {
   const bundle = readBundle(
     createMemoryTree({ Gemfile: gemfile, 'Gemfile.lock': lock('  arm64-darwin-23\n').replaceAll('\n', '\r\n') }),
   );

@@ -211,7 +211,7 @@ const cases: readonly Case[] = [
 ];
 
 for (const { name, files, framework, port, reason = /./, lines = [], without = [], warnings = [] } of cases) {
-  test(`planned: ${name}`, () => {
+  test(`plans ${name}`, () => {
     const { plan, dockerfile = '', findings } = makePlan(createMemoryTree(files), sampleInput());
     assert.equal(plan.strategy, 'ruby');
     assert.equal(plan.framework, framework);
@@ -257,7 +257,7 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
 ];
 
 for (const { name, files, changes, rule, message } of refusals) {
-  test(`refused: ${name}`, () => {
+  test(`rejects ${name}`, () => {
     assert.throws(
       () => makePlan(createMemoryTree(files), sampleInput(changes)),
       (error) =>
@@ -266,14 +266,14 @@ for (const { name, files, changes, rule, message } of refusals) {
   });
 }
 
-test('a server of Node beside a Gemfile for tools is planned as Node', () => {
+test('plans a Node server next to a Gemfile for tools as Node', () => {
   const files = { Gemfile: 'gem "fastlane"\n', 'package.json': json({ scripts: { start: 'node a.js' } }), 'a.js': '' };
   assert.equal(makePlan(createMemoryTree(files), sampleInput()).plan.strategy, 'node');
   const web = { ...files, Procfile: 'web: node a.js\n' };
   assert.equal(makePlan(createMemoryTree(web), sampleInput()).plan.strategy, 'node');
 });
 
-test('secrets of sessions that the code reads are known', () => {
+test('finds session secrets that the code reads', () => {
   const tree = createMemoryTree({
     'app.rb': "set :session_secret, ENV.fetch('MY_SESSION_SECRET')",
     'lib/x.rb': '"SESSION_SECRET"',

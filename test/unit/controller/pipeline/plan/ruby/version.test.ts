@@ -41,7 +41,7 @@ const cases: readonly (readonly [name: string, Files, version: string, warned?: 
 ];
 
 for (const [name, files, version, warned] of cases) {
-  test(`Ruby by ${name}`, () => {
+  test(`chooses Ruby by ${name}`, () => {
     const tree = createMemoryTree(files);
     const { image, findings } = chooseRuby(tree, readBundle(tree), {});
     assert.equal(image.version, version);
@@ -52,13 +52,13 @@ for (const [name, files, version, warned] of cases) {
   });
 }
 
-test('an image that is not on the installation is not chosen where there is another', () => {
+test('avoids an image that the installation lacks if there is another one', () => {
   const tree = createMemoryTree({ '.ruby-version': '3.3.4' });
   const { image } = chooseRuby(tree, readBundle(tree), { missingImages: ['ruby:3.3-slim-trixie'] });
   assert.equal(image.version, '3.1');
 });
 
-test('versions of locks are compared by number, and one that nobody says is never before another', () => {
+test('compares locked versions as numbers, and never ranks a missing one before another', () => {
   assert.ok(isBefore('6.1.10', [7, 0]) && isBefore('4.0.3', [4, 0, 4]) && isBefore('5.2', [6, 0]));
   assert.ok(!isBefore('7.0.0', [7, 0]) && !isBefore('4.0.4', [4, 0, 4]) && !isBefore('10.0', [6, 0]));
   assert.ok(!isBefore('', [7, 0]) && !isBefore(undefined, [7, 0]));

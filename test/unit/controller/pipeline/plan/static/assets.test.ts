@@ -63,7 +63,7 @@ function outcome(files: Files, strategy: 'auto' | 'static' = 'auto'): string {
   }
 }
 
-test('a page that has to be built is not served as it is, unless that is asked for', () => {
+test('does not serve a page that must be built, unless the author asks for it', () => {
   const page = { 'index.html': '<script src="bundle.js"></script>' };
   const built = { ...page, 'package.json': json({ scripts: { build: 'make-it' } }) };
   assert.equal(outcome(page), 'plan/unbuilt');

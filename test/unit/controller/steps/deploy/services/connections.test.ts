@@ -12,7 +12,7 @@ import { chooseImage } from '../../../../../../controller/steps/deploy/services/
 import { services as schema } from '../../../../../../crds/backing-services.ts';
 import { config } from '../../../../../support/operator/scenario.ts';
 
-test('every type has an address that names it, and no variable is empty', () => {
+test('gives every type an address with its name, and no empty variables', () => {
   for (const [type, kind] of Object.entries(serviceKinds)) {
     const [service] = schema.parse([{ name: 'it', type }]);
     assert.ok(service !== undefined);
@@ -49,7 +49,7 @@ test('gives MySQL one password for root, and a generated root password next to t
 const [plain] = schema.parse([{ name: 'db', type: 'postgres' }]);
 assert.ok(plain !== undefined);
 
-test('the image of the version that is asked for is used where there is one, else it is said', () => {
+test('uses the image of the requested version if there is one, and reports a different one', () => {
   const offered = { ...config.run.services, images: { postgres: 'postgres:17-trixie', 'postgres-16': 'postgres:16' } };
   const chosen = (version?: string): unknown => chooseImage({ ...plain, version }, offered);
   assert.deepEqual(chosen(), { image: 'postgres:17-trixie' });
@@ -90,7 +90,7 @@ assert.ok(db !== undefined && cache !== undefined);
 const site = { host: 'chat.apps.test', url: 'https://chat.apps.test:8443' };
 const known = { MOORAGE_DB_PASSWORD: 'generated', PATH: '/bin' };
 
-test('placeholders become what they name; anything else stays as it is written', () => {
+test('replaces placeholders with their values, and keeps everything else as written', () => {
   const value = (text: string): string => kubelet(expandReferences(text, { services: [db, cache], app: site }), known);
   assert.equal(value('${{services.db.url}}?x=1'), 'postgresql://me:generated@db:5432/me?x=1');
   assert.equal(value('${{ services.db.user }}:${{services.db.password}}'), 'me:generated');
@@ -104,7 +104,7 @@ test('placeholders become what they name; anything else stays as it is written',
   assert.equal(value('${{services.db.shell}}'), '${{services.db.shell}}');
 });
 
-test('a literal value comes out of the kubelet as its author wrote it', () => {
+test("keeps a literal value unchanged through the kubelet's expansion", () => {
   const dollars = fc.string({ unit: fc.constantFrom('$', '(', ')', 'P', 'ATH', '{', '}', 'a') });
   fc.assert(
     fc.property(dollars, (text) => {
@@ -122,7 +122,7 @@ test('a literal value comes out of the kubelet as its author wrote it', () => {
   );
 });
 
-test('a value may name the base URL of models, its origin and the token, and only where the app has models', () => {
+test("resolves the models' base URL, its origin and the token in a value only if the app has models", () => {
   const models = { url: 'http://models.example.svc:8081/v1', keyVariable: 'MOORAGE_MODELS_KEY' };
   const value = (text: string): string =>
     kubelet(expandReferences(text, { app: site, services: [db], models }), { ...known, MOORAGE_MODELS_KEY: 'token' });

@@ -107,7 +107,7 @@ const appTemplate = z.looseObject({
   }),
 });
 
-test('a service gets a volume, a Secret, a policy, an address and one sandboxed replica', () => {
+test('gives a service a volume, a Secret, a policy, an address and one sandboxed replica', () => {
   const snapshot = snapshotOf(withServices(db, cache));
   const kinds = made(snapshot).flatMap(({ manifest, service }) =>
     service === undefined ? [] : [`${manifest.kind} ${service}`],
@@ -131,7 +131,7 @@ test('a service gets a volume, a Secret, a policy, an address and one sandboxed 
   assert.ok(redis?.args?.join(' ').includes('--requirepass $(MOORAGE_CACHE_PASSWORD)'), redis?.args?.join(' '));
 });
 
-test('only pods of this app reach its service, which reaches nothing', () => {
+test("lets only this app's pods reach its service, and the service reach nothing", () => {
   const snapshot = snapshotOf(withServices(db));
   assert.deepEqual(of(snapshot, 'NetworkPolicy', 'db')['spec'], {
     podSelector: {
@@ -152,7 +152,7 @@ test('only pods of this app reach its service, which reaches nothing', () => {
   });
 });
 
-test('names of services can be those of no app, and another app has other ones and other passwords', () => {
+test('names services differently from any app, with other names and passwords for another app', () => {
   const one = snapshotOf(withServices(db));
   const other = snapshotOf({ ...withServices(db), metadata: { ...withServices(db).metadata, uid: 'uid-2' } });
   const names = [one, other].map((each) => of(each, 'Deployment', 'db').metadata.name);
@@ -169,7 +169,7 @@ test('names of services can be those of no app, and another app has other ones a
   assert.notEqual(passwords[0], passwords[1]);
 });
 
-test('the app waits for its services, then finds them by name and by the usual variables', () => {
+test("waits for the app's services, then connects by name and by the usual variables", () => {
   const of_ = withServices(db, { ...cache, env: [{ name: 'REDIS_PASSWORD', value: '' }] });
   const before = snapshotOf(of_);
   const waiting = outcome(before);
@@ -195,14 +195,14 @@ test('the app waits for its services, then finds them by name and by the usual v
   ]);
 });
 
-test('the app may reach its own services, and an app without any has no such opening', () => {
+test("opens the app's policy to its own services, and not at all without any", () => {
   const egress = (of_: ReturnType<typeof app>): string =>
     JSON.stringify(of(snapshotOf(of_, { serviceObjects: serviceObjects(snapshotOf(of_)) }), 'NetworkPolicy')['spec']);
   assert.ok(egress(withServices(db)).includes('"app.kubernetes.io/component":"service"'));
   assert.ok(!egress(withServices()).includes('"app.kubernetes.io/component":"service"'));
 });
 
-test('a type without an image is refused by name, and nothing is made', () => {
+test('rejects a type without an image by name, and creates nothing', () => {
   const refused = outcome(snapshotOf(withServices({ ...db, name: 'search', type: 'meilisearch' })));
   assert.equal(refused.status.rejection?.rule, 'services/unavailable');
   assert.match(refused.status.rejection.message, /search is of type meilisearch/);
@@ -212,7 +212,7 @@ test('a type without an image is refused by name, and nothing is made', () => {
   assert.equal(many.status.rejection?.rule, 'services/too-many');
 });
 
-test('a service is given no more than the installation allows', () => {
+test('limits a service to what the installation allows', () => {
   const greedy = snapshotOf(withServices({ ...db, memory: '64Gi', disk: '500Gi' }));
   assert.equal(
     workload.parse(of(greedy, 'Deployment', 'db')).spec.template.spec.containers[0]?.resources.limits['memory'],
@@ -221,7 +221,7 @@ test('a service is given no more than the installation allows', () => {
   assert.ok(JSON.stringify(of(greedy, 'PersistentVolumeClaim', 'db')).includes('"storage":"5Gi"'));
 });
 
-test('a service that goes on crashing stops a new release, with its last lines', () => {
+test('stops a new release if a service keeps crashing, with the last lines of its log', () => {
   const before = snapshotOf(withServices(db));
   const pod = {
     apiVersion: 'v1',
@@ -252,7 +252,7 @@ test('a service that goes on crashing stops a new release, with its last lines',
   assert.match(status.rejection.log ?? '', /incompatible data directory/);
 });
 
-test('a live app whose service goes away stays live and says so', () => {
+test('keeps a live app live if its service fails, and reports it', () => {
   const of_ = app({ services: [db] as never }, live(first));
   const ready = serviceObjects(snapshotOf(of_));
   const whole = deployed(of_, undefined, undefined, { serviceObjects: ready });
@@ -262,7 +262,7 @@ test('a live app whose service goes away stays live and says so', () => {
   assert.ok(lost.conditions.includes('Deployed=False ServiceNotReady'), lost.conditions.join());
 });
 
-test('a service that is no longer asked for is ended, and its volume is kept', () => {
+test('deletes a service that is no longer declared, and keeps its volume', () => {
   const both = app({ services: [db, cache] as never }, live(first));
   const all = serviceObjects(snapshotOf(both));
   const less = app({ services: [db] as never }, live(first));
@@ -273,7 +273,7 @@ test('a service that is no longer asked for is ended, and its volume is kept', (
   assert.deepEqual(ended, ['Deployment', 'Service', 'NetworkPolicy']);
 });
 
-test('a suspended app has its services stopped and keeps what they hold', () => {
+test("stops a suspended app's services and keeps their data", () => {
   const asleep = app({ services: [db] as never, suspend: true }, live(first));
   assert.equal(workload.parse(of(snapshotOf(asleep), 'Deployment', 'db')).spec.replicas, 0);
 });

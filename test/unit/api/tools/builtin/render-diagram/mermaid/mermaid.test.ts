@@ -70,23 +70,23 @@ test('names an unknown kind', () => {
 
 const drawn = { kind: 'flowchart-v2', layout: undefined, logged: [], covered: [] };
 
-test('has no notes on a plain diagram or a link', () => {
+test('adds no notes for a plain diagram or a link', () => {
   assert.deepEqual(collectNotes('flowchart LR\n A --> B\n click A "https://good.test/"', drawn), []);
 });
 
-test('notes code behind a click', () => {
+test('adds a note for code in a click handler', () => {
   assert.match(collectNotes('flowchart LR\n A\n click A call go()', drawn).join(), /click on A.*runs no code/);
   assert.match(collectNotes('flowchart LR\n A\n click A "javascript:alert(1)"', drawn).join(), /click on A/);
 });
 
-test('notes settings that cannot be changed', () => {
+test('adds a note for settings that cannot be changed', () => {
   const notes = collectNotes('%%{init: {"securityLevel": "loose", "theme": "dark"}}%%\nflowchart LR\n A', drawn);
   assert.deepEqual(notes, ['The setting securityLevel is ignored: it cannot be changed here.']);
   assert.match(collectNotes('---\nconfig:\n  maxEdges: 9\n---\nflowchart LR\n A', drawn).join(), /maxEdges is ignored/);
   assert.deepEqual(collectNotes('flowchart LR\n A[securityLevel: loose]', drawn), []);
 });
 
-test('notes labels that overlap', () => {
+test('adds a note for overlapping labels', () => {
   const covered = [['Website', 'Mobile App']] as const;
   assert.match(
     collectNotes('architecture-beta', { ...drawn, covered }).join(),
@@ -94,7 +94,7 @@ test('notes labels that overlap', () => {
   );
 });
 
-test('notes a layout for a kind that has none', () => {
+test('adds a note for a layout that the diagram type does not support', () => {
   assert.match(
     collectNotes('pie', { ...drawn, kind: 'pie', layout: 'elk' }).join(),
     /no effect on diagrams of the kind pie/,

@@ -18,7 +18,7 @@ const folder = new URL('api/', program);
 const module = new URL('tools/builtin/run-code/worker.ts', folder);
 const head = toTaskHead({ module, timeoutMs: 1_000 }, 'somebody & co = 1');
 
-test('a task is read as it was written, with the usual limits', () => {
+test('reads a task as it was written, with the usual limits', () => {
   assert.deepEqual(parseTaskPath(formatTaskPath(head)), head);
   assert.deepEqual(head, {
     module: 'api/tools/builtin/run-code/worker.ts',
@@ -32,7 +32,7 @@ test('a task is read as it was written, with the usual limits', () => {
   assert.equal(resolveModule(folder, head)?.href, module.href);
 });
 
-test('what is no task is none', () => {
+test('rejects data that is not a task', () => {
   const other = (change: object): string => formatTaskPath({ ...head, ...change });
   for (const path of [
     '/',
@@ -49,7 +49,7 @@ test('what is no task is none', () => {
     assert.equal(parseTaskPath(path), undefined, path);
 });
 
-test('no module outside of the folder is run', () => {
+test('runs no module outside the folder', () => {
   for (const path of [
     '../x.ts',
     'api/../lib/problem.ts',
@@ -65,7 +65,7 @@ test('no module outside of the folder is run', () => {
     assert.equal(resolveModule(folder, { ...head, module: path }), undefined, path);
 });
 
-test('values cross as structured clones', async () => {
+test('transfers values as structured clones', async () => {
   const value = { bytes: new Uint8Array([1, 2]), map: new Map([['a', undefined]]), text: '\u{1F600}' };
   assert.deepEqual(await readMessage(Readable.from([serializeMessage(value, 'input')]), 'input'), value);
   await assert.rejects(readMessage(Readable.from([serializeMessage(value, 'input').subarray(0, 9)]), 'input'));

@@ -4,7 +4,7 @@ import { test } from 'vitest';
 import { readRequestedRange, isBelow } from '../../../../../../../controller/pipeline/plan/python/packages/asked.ts';
 import { createMemoryTree } from '../../../../../../../controller/pipeline/tree.ts';
 
-test('a range is read where the packages are named', () => {
+test('reads a range from the file that names the packages', () => {
   const files: readonly (readonly [file: string, content: string, range: string | undefined])[] = [
     [
       'requirements.txt',
@@ -30,7 +30,7 @@ test('a range is read where the packages are named', () => {
     assert.equal(readRequestedRange(createMemoryTree({ [file]: content }), file, 'reflex'), range, content);
 });
 
-test('a range is too old when none of its versions is new enough', () => {
+test('reports a range as too old if none of its versions is new enough', () => {
   const below = [
     '==0.2.6',
     '0.2.6',

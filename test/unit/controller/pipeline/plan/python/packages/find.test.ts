@@ -22,7 +22,7 @@ dependencies:
 const installs = (files: Files): string => findPackages(createMemoryTree(files))?.install([]).join('\n') ?? '';
 const names = (files: Files): string[] => [...(findPackages(createMemoryTree(files))?.names ?? [])];
 
-test('Pipfile.lock gives its exact versions, and Pipfile its own', () => {
+test('reads exact versions from Pipfile.lock, and ranges from Pipfile', () => {
   const lock = JSON.stringify({
     default: {
       flask: { version: '==3.0.0', markers: "python_version >= '3.8'", hashes: ['sha256:a'] },
@@ -44,7 +44,7 @@ test('Pipfile.lock gives its exact versions, and Pipfile its own', () => {
   assert.match(open, /^flask\nx\[a\]>=1\ny @ git\+https:\/\/git\.example\/y@v1\nEOF$/m);
 });
 
-test('a conda environment is installed from PyPI, without what conda needs for itself', () => {
+test('installs a conda environment from PyPI, without the packages that conda itself needs', () => {
   assert.match(
     installs({ 'environment.yml': conda }),
     /^torch==2\.1\.\*\nnumpy==1\.21\.2\.\*\nopencv-python-headless\nflask==3\.0\.0\ngit\+https:\/\/git\.example\/x\nEOF$/m,
@@ -52,7 +52,7 @@ test('a conda environment is installed from PyPI, without what conda needs for i
   assert.deepEqual(names({ 'environment.yml': 'dependencies: [' }), []);
 });
 
-test('a lock file with torch is installed from the index of CPU wheels, without CUDA', () => {
+test('installs a lock file with torch from the CPU wheel index, without CUDA', () => {
   const project = '[project]\nname = "x"\ndependencies = ["torch"]\n';
   const uv = installs({ 'pyproject.toml': project, 'uv.lock': '[[package]]\nname = "torch"\n' });
   assert.match(uv, /uv export .*--frozen.* > \/tmp\/locked\.txt && sed .*nvidia-.* && bash \S+ \S+ --no-deps -r/);
@@ -67,7 +67,7 @@ test('a lock file with torch is installed from the index of CPU wheels, without 
   );
 });
 
-test('pins of CUDA wheels lose what only that index has, and the day of the file stays', () => {
+test("rewrites CUDA pins to versions on other indexes, and keeps the file's date", () => {
   const text = installs({ 'requirements.txt': '--extra-index-url https://x\ntorch==2.1.0+cu118\n' });
   assert.match(
     text,
@@ -76,7 +76,7 @@ test('pins of CUDA wheels lose what only that index has, and the day of the file
   assert.doesNotMatch(installs({ 'requirements.txt': 'torch==2.1.0\n' }), /sed/);
 });
 
-test('names come from the lock file too, and a project does not name itself', () => {
+test('reads names from the lock file too, and excludes the project itself', () => {
   assert.deepEqual(
     names({
       'pyproject.toml': '[project]\nname = "My_App"\ndependencies = ["flask", "my-app[x]"]\n',

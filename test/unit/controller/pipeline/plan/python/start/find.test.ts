@@ -228,7 +228,7 @@ const cases: readonly {
 ];
 
 for (const { name, files, names = [], command, framework, port, needs, because = /./ } of cases) {
-  test(`started: ${name}`, () => {
+  test(`starts ${name}`, () => {
     const start = findStart(createMemoryTree(files), new Set(names));
     assert.ok(start !== undefined);
     assert.match(start.command, command);
@@ -239,7 +239,7 @@ for (const { name, files, names = [], command, framework, port, needs, because =
   });
 }
 
-test('files that only help start nothing', () => {
+test('starts nothing from helper files', () => {
   assert.equal(
     findStart(createMemoryTree({ 'util.py': 'x = 1\n', 'tests/test_a.py': script('x') }), new Set()),
     undefined,

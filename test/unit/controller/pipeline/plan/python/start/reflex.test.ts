@@ -10,7 +10,7 @@ const config = 'import reflex as rx\n\nconfig = rx.Config(\n    app_name="chat",
 const start = (files: Files, ...names: string[]): ReturnType<typeof findStart> =>
   findStart(createMemoryTree(files), new Set(names));
 
-test('rxconfig.py names the app, whatever else its files look like', () => {
+test("reads the app's name from rxconfig.py, whatever the other files look like", () => {
   const found = start({ 'rxconfig.py': config, 'chat/chat.py': 'import reflex as rx\n', 'main.py': fastapi }, 'reflex');
   assert.equal(found?.framework, 'Reflex');
   assert.equal(found.command, 'exec granian --interface asgi --factory --host 0.0.0.0 --port $PORT chat.chat:app');
@@ -19,20 +19,20 @@ test('rxconfig.py names the app, whatever else its files look like', () => {
   assert.deepEqual(found.needs, [`'reflex>=${firstReflex}'`]);
 });
 
-test('the module that it names is started, after migrations where it has some', () => {
+test('starts the module that it names, after migrations if there are any', () => {
   const named = config.replace(',\n)', ',\n    app_module_import="web.pages",\n)');
   const found = start({ 'rxconfig.py': named, 'alembic/env.py': '', 'uv.lock': '' });
   assert.match(found?.command ?? '', /^\( reflex db migrate \) && exec granian .* web\.pages:app$/);
   assert.deepEqual(found?.needs, []);
 });
 
-test('a command that would compile at each start gives way, and another one stays', () => {
+test('replaces a command that would compile at each start, and keeps any other', () => {
   const files = { 'rxconfig.py': config, 'chat/chat.py': '' };
   assert.equal(start({ ...files, Procfile: 'web: reflex run --env prod' })?.framework, 'Reflex');
   assert.match(start({ ...files, Procfile: 'web: python serve.py' })?.command ?? '', /python serve\.py$/);
 });
 
-test('a file of that name without an app, or of another library, is none', () => {
+test('ignores a file with that name without an app, or for another library', () => {
   assert.equal(start({ 'rxconfig.py': 'import reflex\n' }, 'reflex'), undefined);
   assert.equal(start({ 'rxconfig.py': 'import other\nconfig = other.Config(app_name="x")\n' }), undefined);
 });

@@ -15,7 +15,7 @@ const judge = (text: string): string => {
 };
 const textOf = (id: string): string => licenses[id]?.licenseText ?? '';
 
-test('near relatives are kept apart', () => {
+test('distinguishes closely related licences', () => {
   for (const id of ['SSPL-1.0', 'AGPL-3.0-only', 'JSON', 'BUSL-1.1', 'Elastic-2.0', 'CC-BY-NC-4.0', 'CC-BY-4.0'])
     assert.match(judge(textOf(id)), new RegExp(`^${classifyLicense(id, terms)} ${id.replace('-only', '')}`));
   assert.equal(judge(textOf('SSPL-1.0').replaceAll('MongoDB, Inc.', 'Another, Inc.')), 'restricted SSPL-1.0');
@@ -26,12 +26,12 @@ test('near relatives are kept apart', () => {
 });
 
 for (const { name, text, expect } of customLicenses) {
-  test(`a licence of its own: ${name}`, () => {
+  test(`reports custom terms: ${name}`, () => {
     assert.equal(judgeText(text, terms)?.kind, expect, JSON.stringify(judgeText(text, terms)));
   });
 }
 
-test('a licence is recognised in any dress', () => {
+test('recognizes a licence in any formatting', () => {
   const dressed = `# The MIT License (MIT)\r\n\r\nCopyright © 2024-2026, Someone <a@b.example>\r\n\r\n${mit.split('\n').slice(4).join('\r\n')}`;
   assert.equal(judge(dressed), 'open MIT');
   const changed = mit.replace(
@@ -43,7 +43,7 @@ test('a licence is recognised in any dress', () => {
   assert.equal(judge(`${mit}\n\n${textOf('Apache-2.0')}`).split(' ')[0], 'open');
 });
 
-test('short forms name their licence', () => {
+test('recognizes licences by their short names', () => {
   const forms: readonly (readonly [string, string])[] = [
     ['MIT', 'MIT'],
     ['This project is licensed under the MIT License.', 'MIT'],

@@ -33,7 +33,7 @@ function privateKey(): string {
     .toString();
 }
 
-test('tokens in the form of their kind are errors', () => {
+test('reports tokens in the format of their kind as errors', () => {
   const real: readonly (readonly [string, string])[] = [
     ['aws-access-token', `AKIA${random(16, upper)}`],
     ['github-pat', `ghp_${random(36)}`],
@@ -48,7 +48,7 @@ test('tokens in the form of their kind are errors', () => {
   for (const [rule, secret] of real) assert.ok(isCheckedSecret(rule, secret, now), rule);
 });
 
-test('placeholders, samples, low entropy and kinds without a form are none', () => {
+test('ignores placeholders, samples, low entropy and kinds without a format', () => {
   const samples: readonly (readonly [string, string])[] = [
     ['aws-access-token', 'AKIAIOSFODNN7EXAMPLE'],
     ['aws-access-token', `AKIA${'AB'.repeat(8)}`],
@@ -67,7 +67,7 @@ test('placeholders, samples, low entropy and kinds without a form are none', () 
   for (const [rule, secret] of samples) assert.ok(!isCheckedSecret(rule, secret, now), `${rule} ${secret}`);
 });
 
-test('manuals, tests, examples, compose files and defaults are paths of samples; code is not', () => {
+test('treats manuals, tests, examples, compose files and defaults as sample paths, but not code', () => {
   for (const path of [
     'docs/use.py',
     'README.md',

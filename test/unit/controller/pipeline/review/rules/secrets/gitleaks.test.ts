@@ -10,7 +10,7 @@ const read = (text: string): unknown => {
   return config === undefined ? undefined : JSON.parse(JSON.stringify(parse(config)));
 };
 
-test('allowlists of both forms are taken; rules, paths to extend and rules that are not there are not', () => {
+test('accepts allowlists in both forms, but not rules, extended paths and unknown rules', () => {
   const config = read(
     `title = "x"
 [extend]
@@ -42,7 +42,7 @@ stopwords = ["w"]
   });
 });
 
-test('nothing is taken where there is none, and no more than the bounds', () => {
+test('accepts nothing if there are none, and no more than the limits', () => {
   for (const text of [
     '',
     'not toml [',

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { isServerKey } from '../../../../../../../controller/pipeline/review/rules/secrets/formats.ts';
 
-test('a key is for servers where the lines around it say so, and for pages otherwise', () => {
+test('classifies a key as a server key if the surrounding lines show it, and as a browser key otherwise', () => {
   assert.ok(isServerKey('import os\nos.environ["GOOGLE_API_KEY"] = "AIza"\n', 2));
   assert.ok(isServerKey('genai.configure(\n  api_key="AIza",\n)\n', 2));
   assert.ok(!isServerKey('GOOGLE_MAP_API_KEY = "AIza"\n', 1));
