@@ -64,10 +64,85 @@ const formatCommandPackage = (name: string): string => `k8s.io/kubernetes/cmd/${
 
 const kubernetes = 'v1.35.4';
 
-/** In the order in which `up` compiles them. */
+/**
+ * The module of most parts. It selects one version of each dependency for all of them, so that a package that several
+ * parts use is compiled once.
+ */
+const shared = {
+  module: 'node',
+  // Cloud SDKs would take most of Traefik's compile time, for ACME challenges and a provider that a
+  // local gateway never needs.
+  grafts: [
+    {
+      module: 'github.com/go-acme/lego/v4',
+      version: 'v4.33.0',
+      into: 'lego',
+      folder: 'providers/dns',
+      ours: 'lego-dns',
+    },
+    {
+      module: 'github.com/traefik/traefik/v3',
+      version: 'v3.6.12',
+      into: 'traefik',
+      folder: 'pkg/provider/ecs',
+      ours: 'ecs',
+    },
+  ],
+  edits: [
+    // Traefik would read every Secret of each namespace that it watches, and does not start without that right. A list
+    // of one name can be granted by that name.
+    {
+      file: 'traefik/pkg/provider/kubernetes/gateway/client.go',
+      before: 'opts.LabelSelector = "owner!=helm"',
+      after: `opts.LabelSelector = "owner!=helm"
+		if name := os.Getenv("GATEWAY_SECRET"); name != "" {
+			opts.FieldSelector = "metadata.name=" + name
+		}`,
+    },
+    // Queries hold keys and prompts, and no option keeps them out of the access log.
+    {
+      file: 'traefik/pkg/middlewares/accesslog/logger.go',
+      before: `
+		RawQuery:   req.URL.RawQuery,
+		ForceQuery: req.URL.ForceQuery,
+		Fragment:   req.URL.Fragment,`,
+      after: '',
+    },
+  ],
+} as const satisfies Partial<Recipe>;
+
+/**
+ * In the order in which `up` compiles them. What builds images comes first: the images are built while the rest is
+ * compiled.
+ */
 export const recipes = [
   {
+    part: 'buildkit',
+    ...shared,
+    version: 'v0.30.0',
+    builds: [
+      {
+        output: '',
+        packages: ['github.com/moby/buildkit/cmd/buildkitd', 'github.com/moby/buildkit/cmd/buildctl'],
+        flags: ['-ldflags', `${strip} -X github.com/moby/buildkit/version.Version=v0.30.0`],
+      },
+    ],
+  },
+  {
+    part: 'runc',
+    version: 'v1.4.2',
+    builds: [
+      {
+        output: '',
+        packages: ['github.com/opencontainers/runc'],
+        flags: ['-tags', 'seccomp', '-ldflags', `${strip} -X main.version=1.4.2`],
+        cgo: true,
+      },
+    ],
+  },
+  {
     part: 'kubernetes',
+    ...shared,
     version: kubernetes,
     builds: [
       {
@@ -87,6 +162,7 @@ export const recipes = [
   },
   {
     part: 'containerd',
+    ...shared,
     version: 'v2.2.3',
     builds: [
       {
@@ -99,71 +175,15 @@ export const recipes = [
     ],
   },
   {
-    part: 'runc',
-    version: 'v1.4.2',
-    builds: [
-      {
-        output: '',
-        packages: ['github.com/opencontainers/runc'],
-        flags: ['-tags', 'seccomp', '-ldflags', `${strip} -X main.version=1.4.2`],
-        cgo: true,
-      },
-    ],
+    part: 'coredns',
+    ...shared,
+    version: 'v1.15.0',
+    builds: [{ output: 'coredns', packages: ['./coredns'], flags: ['-ldflags', strip] }],
   },
-  {
-    part: 'buildkit',
-    version: 'v0.30.0',
-    builds: [
-      {
-        output: '',
-        packages: ['github.com/moby/buildkit/cmd/buildkitd', 'github.com/moby/buildkit/cmd/buildctl'],
-        flags: ['-ldflags', `${strip} -X github.com/moby/buildkit/version.Version=v0.30.0`],
-      },
-    ],
-  },
-  { part: 'coredns', version: 'v1.15.0', builds: [{ output: 'coredns', packages: ['.'], flags: ['-ldflags', strip] }] },
   {
     part: 'traefik',
+    ...shared,
     version: 'v3.6.12',
-    // Cloud SDKs would take most of the compile time, for ACME challenges and a provider that a local gateway never
-    // needs.
-    grafts: [
-      {
-        module: 'github.com/go-acme/lego/v4',
-        version: 'v4.33.0',
-        into: 'lego',
-        folder: 'providers/dns',
-        ours: 'lego-dns',
-      },
-      {
-        module: 'github.com/traefik/traefik/v3',
-        version: 'v3.6.12',
-        into: 'traefik',
-        folder: 'pkg/provider/ecs',
-        ours: 'ecs',
-      },
-    ],
-    // Traefik would read every Secret in each namespace that it watches, and does not start without that right. A list
-    // of one name can be granted for that name.
-    edits: [
-      {
-        file: 'traefik/pkg/provider/kubernetes/gateway/client.go',
-        before: 'opts.LabelSelector = "owner!=helm"',
-        after: `opts.LabelSelector = "owner!=helm"
-		if name := os.Getenv("GATEWAY_SECRET"); name != "" {
-			opts.FieldSelector = "metadata.name=" + name
-		}`,
-      },
-      // Query strings contain keys and prompts, and no option excludes them from the access log.
-      {
-        file: 'traefik/pkg/middlewares/accesslog/logger.go',
-        before: `
-		RawQuery:   req.URL.RawQuery,
-		ForceQuery: req.URL.ForceQuery,
-		Fragment:   req.URL.Fragment,`,
-        after: '',
-      },
-    ],
     builds: [
       {
         output: 'traefik',
@@ -231,7 +251,7 @@ const others = [
   },
   {
     part: 'kubectl',
-    module: 'kubernetes',
+    ...shared,
     version: kubernetes,
     builds: [
       { output: '', packages: [formatCommandPackage('kubectl')], flags: ['-ldflags', formatVersionFlags(kubernetes)] },

@@ -107,11 +107,12 @@ test('accepts a Go toolchain from the pinned version on', () => {
 
 test('gives every recipe the version that its module pins', async () => {
   for (const recipe of recipes) {
+    const folder = 'module' in recipe ? recipe.module : recipe.part;
     const module = await readFile(
-      join(import.meta.dirname, '..', '..', '..', '..', 'localnode', 'binaries', recipe.part, 'go.mod'),
+      join(import.meta.dirname, '..', '..', '..', '..', 'localnode', 'binaries', folder, 'go.mod'),
       'utf8',
     );
-    assert.ok(module.includes(` ${recipe.version}`), `${recipe.part}/go.mod does not require ${recipe.version}`);
+    assert.ok(module.includes(` ${recipe.version}`), `${folder}/go.mod does not require ${recipe.version}`);
   }
 });
 

@@ -1,4 +1,4 @@
-// The cluster's DNS server: CoreDNS with only the plugins that cluster/manifests/coredns.yaml names.
+// The cluster's DNS server: CoreDNS with only the plugins that localnode/manifests/coredns.yaml names.
 package main
 
 import (
