@@ -4,7 +4,14 @@ import type { Finding } from '../../../../crds/hosted-app.ts';
 import { omitUndefined } from '../../../../lib/values.ts';
 import { parseJson, parseToml, readField, readKeys, readText, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { createWarning, type Declaration, type DeclaredVariable, parseYaml } from './declaration.ts';
+import {
+  createWarning,
+  type Declaration,
+  type DeclaredVariable,
+  parseYaml,
+  type DeclaredBuild,
+  type DeclaredVolume,
+} from './declaration.ts';
 
 const processLine = /^([A-Za-z0-9_-]{1,50})[ \t]{0,9}:[ \t]{0,9}(\S[^\n]{0,2000})$/gm;
 
@@ -54,6 +61,51 @@ export function readRailway(tree: Tree): Declaration | undefined {
     healthPath: said('deploy', /^\//, 'healthcheckPath'),
     build: dockerfile !== undefined && tree.has(dockerfile) ? { path: '.', dockerfile } : undefined,
   });
+}
+
+/** Reads fly.toml: process, port, variables, disks, Dockerfile and release command. */
+export function readFly(tree: Tree): Declaration | undefined {
+  const file = 'fly.toml';
+  const parsed = parseToml(tree.text(file));
+  if (parsed === undefined) return undefined;
+  return omitUndefined({
+    file,
+    start: readText(parsed, 'processes', 'app') ?? readText(parsed, 'processes', 'web'),
+    release: readText(parsed, 'deploy', 'release_command'),
+    port: readFlyPort(parsed),
+    env: readKeys(parsed, 'env').flatMap((name): DeclaredVariable[] => {
+      const value = readField(parsed, 'env', name);
+      return ['string', 'number', 'boolean'].includes(typeof value) ? [{ name, value: String(value) }] : [];
+    }),
+    volumes: readFlyDisks(parsed),
+    build: readFlyBuild(parsed, tree),
+  });
+}
+
+function readFlyPort(parsed: unknown): number | undefined {
+  const port =
+    readField(parsed, 'http_service', 'internal_port') ?? readField(readFirst(parsed, 'services'), 'internal_port');
+  return typeof port === 'number' && Number.isInteger(port) && port > 0 && port <= 65_535 ? port : undefined;
+}
+
+function readFlyBuild(parsed: unknown, tree: Tree): DeclaredBuild | undefined {
+  const dockerfile = readText(parsed, 'build', 'dockerfile')?.replace(/^(?:\.?\/)+/, '');
+  if (dockerfile === undefined || !tree.has(dockerfile)) return undefined;
+  return omitUndefined({ path: '.', dockerfile, target: readText(parsed, 'build', 'build-target') });
+}
+
+function readFlyDisks(parsed: unknown): DeclaredVolume[] {
+  const given = readField(parsed, 'mounts') ?? readField(parsed, 'mount');
+  const each: unknown[] = Array.isArray(given) ? given : [given];
+  return each.flatMap((mount) => {
+    const path = readText(mount, 'destination');
+    return path === undefined ? [] : [{ name: 'data', path }];
+  });
+}
+
+function readFirst(parsed: unknown, name: string): unknown {
+  const given = readField(parsed, name);
+  return Array.isArray(given) ? (given[0] as unknown) : given;
 }
 
 export function readHuggingFace(tree: Tree): Declaration | undefined {

@@ -2,7 +2,7 @@
 // in sample environment files and framework settings. The platform generates them.
 import { askedSecret } from '../../../../crds/values.ts';
 import type { Tree } from '../../tree.ts';
-import { listSettingsFiles } from '../python/settings.ts';
+import { listSettingsFiles } from '../python/start/django.ts';
 import { parseEnv } from './compose/interpolate.ts';
 import type { Declaration } from './declaration.ts';
 

@@ -19,15 +19,17 @@ import type { Finding } from '../../../../crds/hosted-app.ts';
 import { languages } from '../../../../crds/languages.ts';
 import { findPackages, type PythonPackages } from './packages/find.ts';
 import { cache, renderExtras, renderInstaller, uv } from './packages/install.ts';
-import { isApiOnly, hasPagesBuild, renderPagesCopy, renderPagesStage } from './pages.ts';
 import { findTorchSource } from './packages/names.ts';
-import { findDjangoFolder } from './start/django.ts';
+import { findDjangoFolder, buildAllowedHosts, listSettingsFiles } from './start/django.ts';
 import { findStart, type PythonStart } from './start/find.ts';
-import { findMisfit, createNoPackagesProblem } from './problems.ts';
 import { compilePages, isReflex, renderNodeStage, findReflexProblem } from './reflex.ts';
-import { buildAllowedHosts, listSettingsFiles } from './settings.ts';
 import { renderSystemPackages } from './system-packages.ts';
 import { type RequestedPython, choosePython, type PythonChoice } from './version.ts';
+import { renderFrontendStage } from '../common/frontend.ts';
+import { findFramework } from '../node/framework.ts';
+import { readProject } from '../node/project.ts';
+import { findServerLibrary } from '../node/app.ts';
+import { listPythonSources } from './start/sources.ts';
 
 const uvVersion = '0.13.8';
 const ignore = [
@@ -63,6 +65,58 @@ function findMissingPart(
   const misfit = hasCommand ? undefined : findMisfit(packages, start);
   if (start === undefined || misfit !== undefined) return misfit;
   return packages === undefined && start.framework !== undefined ? createNoPackagesProblem(start.framework) : undefined;
+}
+
+/** Returns the reason why nothing can be started unless the author specifies a command; undefined if something can. */
+function findMisfit(packages: PythonPackages | undefined, start: PythonStart | undefined): Problem | undefined {
+  if (start === undefined) return createNoStartProblem(packages?.file);
+  if (start.other !== undefined) return createSeveralProgramsProblem(start, start.other);
+  return start.bot !== undefined && start.port === undefined ? createNoServerProblem(start.bot) : undefined;
+}
+
+function createNoPackagesProblem(framework: string): Problem {
+  return {
+    problem: {
+      rule: 'plan/no-packages',
+      severity: 'error',
+      message: `This is a ${framework} app, but no file lists its dependencies, including ${framework}.`,
+      fix: `Add requirements.txt with one line for each package that the code imports, such as "${framework.toLowerCase()}" ("pip freeze" in a working environment lists them), or a pyproject.toml with its dependencies.`,
+    },
+  };
+}
+
+function createSeveralProgramsProblem(one: PythonStart, other: PythonStart): Problem {
+  return {
+    problem: {
+      rule: 'plan/several-programs',
+      severity: 'error',
+      message: `The app has two programs: ${one.because} ${other.because} Started alone, either is half of it.`,
+      fix: 'Set run.command in moorage.yaml to what starts the app, such as ["sh", "-c", "uvicorn api:app --port 9000 & exec streamlit run ui.py --server.port $PORT"], or add a Dockerfile.',
+    },
+  };
+}
+
+function createNoServerProblem(bot: string): Problem {
+  return {
+    problem: {
+      rule: 'plan/no-server',
+      severity: 'error',
+      message: `This is a bot (what it starts imports ${bot}): it answers no HTTP, so there is nothing to open at an address.`,
+      fix: 'Only apps that answer HTTP are hosted. If it has a page, set run.command in moorage.yaml to what serves it on $PORT.',
+    },
+  };
+}
+
+function createNoStartProblem(file = 'requirements.txt'): Problem {
+  return {
+    problem: {
+      rule: 'plan/no-start',
+      severity: 'error',
+      file,
+      message: 'The repository has Python files, but nothing defines how to start the app.',
+      fix: 'Add a Procfile with a line like "web: gunicorn --bind 0.0.0.0:$PORT app:app", or set run.command in moorage.yaml. FastAPI, Flask, Django, Streamlit, Gradio, Chainlit, Dash, NiceGUI, Panel and similar apps in main.py or app.py, and Reflex apps by their rxconfig.py, are detected automatically.',
+    },
+  };
 }
 
 interface Parts {
@@ -273,4 +327,45 @@ function shouldCollectStatic(tree: Tree): boolean {
     findDjangoFolder(tree) !== undefined &&
     listSettingsFiles(tree).some((path) => /^\s*STATIC_ROOT\b/m.test(tree.text(path) ?? ''))
   );
+}
+
+const frameworksOfCalls: ReadonlySet<string> = new Set(['FastAPI', 'Flask', 'Starlette', 'Quart', 'Litestar', 'Sanic']);
+/** Server code that sends pages, its own or prebuilt ones. */
+const sendsPages =
+  /StaticFiles|\bfrontend\(|Templates|render_template|TemplateResponse|HTMLResponse|send_from_directory|static_folder|static_files|add_static|\.html?["']/;
+
+/** Returns true if its framework serves APIs, and no code sends a page. */
+function isApiOnly(tree: Tree, framework: string | undefined): boolean {
+  if (framework === undefined || !frameworksOfCalls.has(framework)) return false;
+  return !listPythonSources(tree).some(({ text }) => sendsPages.test(text));
+}
+
+/** Returns true if a build script at the root produces files for the app; a Node server would be a separate app. */
+function hasPagesBuild(tree: Tree): boolean {
+  const project = readProject(tree);
+  if (project?.scripts['build'] === undefined || findServerLibrary(project.runtime) !== undefined) return false;
+  const framework = findFramework(tree, project);
+  return framework === undefined || framework.kind === 'files';
+}
+
+/**
+ * Renders the stage `frontend`, which leaves the repository with the build output in /app. An app may still work if its
+ * pages cannot be built, so a failure is only a warning.
+ */
+function renderPagesStage(tree: Tree, { missingImages }: Pick<PlanInput, 'missingImages'>): string[] {
+  const frontend = { folder: '.', script: 'build', output: '.' };
+  return [
+    ...renderFrontendStage(tree, frontend, {
+      target: '.',
+      missingImages,
+      otherwise: formatReport('pages', 'package.json'),
+    }),
+    ...renderStep('package.json', 'removing the packages of the pages', 'RUN rm -rf node_modules'),
+    '',
+  ];
+}
+
+/** Copies the repository together with the build output. */
+function renderPagesCopy(...flags: readonly string[]): string {
+  return renderCopy(['/app/'], './', '--from=frontend', ...flags);
 }

@@ -1,16 +1,50 @@
-// Compiles the pages of a Reflex app while its image is built, with Node next to Python. The running app needs no Node.
-import { defaultNode } from '../../../../crds/languages.ts';
+// Starts a Reflex app, whose pages are written in Python. They are compiled while the image is built, with Node next to
+// Python, and served with their events on one port. The running app needs no Node.
 import type { Tree } from '../../tree.ts';
+import type { PythonStart } from './start/find.ts';
+import { hasImport, listPythonSources } from './start/sources.ts';
+import { defaultNode } from '../../../../crds/languages.ts';
 import { findMissingImage } from '../common/frontend.ts';
 import { type PlanInput, type Problem, renderStep } from '../recipe.ts';
 import { listPlaceholderKeys, placeholder } from '../node/placeholders.ts';
 import { readRequestedRange, isBelow } from './packages/asked.ts';
 import type { PythonPackages } from './packages/find.ts';
-import { configFile, firstReflex } from './start/reflex.ts';
-import type { PythonStart } from './start/find.ts';
-import { listPythonSources } from './start/sources.ts';
 
-const name = 'reflex';
+const configFile = 'rxconfig.py';
+/** The first version that serves its compiled pages itself, on the port of its events. */
+export const firstReflex = '0.8.14';
+const locks = ['uv.lock', 'poetry.lock', 'Pipfile.lock'];
+
+/** Finds the app that rxconfig.py names; undefined if there is none. */
+export function findReflexStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
+  const config = tree.text(configFile, 64 * 1024) ?? '';
+  const name = /\bapp_name\s{0,9}=\s{0,9}["']([A-Za-z_]\w{0,60})["']/.exec(config)?.[1];
+  if (name === undefined || !(names.has('reflex') || hasImport(config, 'reflex'))) return undefined;
+  return {
+    command: formatCommand(tree, readModuleName(config) ?? `${name}.${name}`),
+    framework: 'Reflex',
+    because: `${configFile} makes it the Reflex app ${name}.`,
+    // A list without versions could otherwise get versions from its own time, which cannot serve the pages this way.
+    needs: locks.some((each) => tree.has(each)) ? [] : [`'reflex>=${firstReflex}'`],
+    environment: {
+      REFLEX_ENV_MODE: 'prod',
+      REFLEX_TELEMETRY_ENABLED: 'false',
+      __REFLEX_SKIP_COMPILE: 'true',
+      __REFLEX_MOUNT_FRONTEND_COMPILED_APP: 'true',
+    },
+    known: names.has('reflex'),
+  };
+}
+
+/** Reads the module that rxconfig.py specifies instead of the default. */
+function readModuleName(config: string): string | undefined {
+  return /\bapp_module_import\s{0,9}=\s{0,9}["']([A-Za-z_][\w.]{0,200})["']/.exec(config)?.[1];
+}
+
+function formatCommand(tree: Tree, module: string): string {
+  const migrate = tree.entry('alembic')?.kind === 'directory' ? '( reflex db migrate ) && ' : '';
+  return `${migrate}exec granian --interface asgi --factory --host 0.0.0.0 --port $PORT ${module}:app`;
+}
 
 export function isReflex(start: PythonStart | undefined): boolean {
   return start?.framework === 'Reflex';
@@ -24,7 +58,7 @@ export function findReflexProblem(
   start: PythonStart | undefined,
 ): Problem | undefined {
   if (!isReflex(start) || packages === undefined) return undefined;
-  const asked = readRequestedRange(tree, packages.file, name);
+  const asked = readRequestedRange(tree, packages.file, 'reflex');
   if (asked !== undefined && isBelow(asked, firstReflex)) return createTooOldProblem(packages.file, asked);
   return findMissingImage(input, [defaultNode], 'Reflex', configFile);
 }

@@ -4,9 +4,8 @@ import { readField } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { renderCopy, renderStep } from '../../recipe.ts';
 import type { PythonPackages } from './find.ts';
-import { renderExtras, renderPipInstall, renderListFile } from './install.ts';
+import { isLine, renderExtras, renderPipInstall, renderListFile } from './install.ts';
 import { normalizePackageName, parseRequirementName } from './names.ts';
-import { isLine } from './pipfile.ts';
 
 const list = '/opt/requirements.txt';
 const files = ['environment.yml', 'environment.yaml', 'conda.yml', 'conda.yaml'];

@@ -1,10 +1,10 @@
 // Finds the packages that a Python project needs, and how to install them.
-import { readKeys, parseToml, readText } from '../../../manifest.ts';
+import { readKeys, parseToml, readText, readField, parseJson, readTexts } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { formatReport } from '../../build-warnings.ts';
 import { renderCopy, renderStep } from '../../recipe.ts';
 import { findCondaPackages } from './conda.ts';
-import { cache, renderExportedInstall, renderExtras, renderPipInstall, uv } from './install.ts';
+import { cache, renderExportedInstall, renderExtras, renderPipInstall, uv, isLine, renderListFile } from './install.ts';
 import {
   findTorchSource,
   listLockedNames,
@@ -12,7 +12,6 @@ import {
   listProjectNames,
   parseRequirementName,
 } from './names.ts';
-import { findPipfilePackages } from './pipfile.ts';
 
 export interface PythonPackages {
   /** File that lists the packages. */
@@ -90,6 +89,54 @@ function findPoetryPackages(tree: Tree): PythonPackages | undefined {
       ...renderExtras(extra),
     ],
   };
+}
+
+const lockBytes = 8 * 1024 * 1024;
+const listFile = '/opt/requirements.txt';
+
+/** Reads Pipenv's packages from Pipfile.lock, or from Pipfile if there is no lock. */
+function findPipfilePackages(tree: Tree): PythonPackages | undefined {
+  const locked = readField(parseJson(tree.text('Pipfile.lock', lockBytes)), 'default');
+  const parsed = parseToml(tree.text('Pipfile'));
+  const file = locked === undefined ? 'Pipfile' : 'Pipfile.lock';
+  const packages = locked ?? readField(parsed, 'packages');
+  if (packages === undefined) return undefined;
+  const names = readKeys(packages);
+  const lines = names.flatMap((name) => formatRequirement(name, readField(packages, name)));
+  return {
+    file,
+    names: new Set(names.map(normalizePackageName)),
+    install: (extra) => [
+      ...renderListFile(listFile, lines),
+      renderCopy([file], './'),
+      ...renderStep(
+        file,
+        'installing the packages',
+        renderPipInstall(file, ...(locked === undefined ? [] : ['--no-deps']), '-r', listFile),
+      ),
+      ...renderExtras(extra),
+    ],
+  };
+}
+
+/** Formats a package as a requirement line; empty if it refers to the author's files. */
+function formatRequirement(name: string, value: unknown): string[] {
+  if (readField(value, 'path') !== undefined || readField(value, 'file') !== undefined) return [];
+  const extra = readTexts(value, 'extras').join(',');
+  const whole = `${name}${extra === '' ? '' : `[${extra}]`}`;
+  const line = `${whole}${formatRepository(value) ?? formatVersion(value)}`;
+  return isLine(line) ? [line] : [];
+}
+
+function formatRepository(value: unknown): string | undefined {
+  const [git, ref] = [readText(value, 'git'), readText(value, 'ref')];
+  return git === undefined ? undefined : ` @ git+${git}${ref === undefined ? '' : `@${ref}`}`;
+}
+
+function formatVersion(value: unknown): string {
+  const version = typeof value === 'string' ? value : (readText(value, 'version') ?? '*');
+  const marker = readText(value, 'markers');
+  return `${version === '*' ? '' : version}${marker === undefined ? '' : ` ; ${marker}`}`;
 }
 
 const lists = [

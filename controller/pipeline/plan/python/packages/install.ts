@@ -6,7 +6,7 @@ export const cache = '--mount=type=cache,target=/root/.cache';
 export const uv = '/opt/uv/bin/uv';
 const helper = '/opt/uv/install';
 /** Ends a file that is written inside the Dockerfile. */
-export const endOfList = 'EOF';
+const endOfList = 'EOF';
 
 /**
  * Most apps do not need a compiler, so it is installed only if a package without a wheel fails to build. A list without
@@ -70,4 +70,9 @@ export function renderExportedInstall(exported: string, lock: string, withoutCud
     ? ` && sed -i -E -e '/^(nvidia-|triton\\b|-e )/d' -e 's/\\+cu[0-9]+//' -e '/download\\.pytorch\\.org/d' ${list}`
     : '';
   return `RUN ${cache} ${exported} > ${list}${edited} && bash ${helper} ${lock} --no-deps -r ${list}`;
+}
+
+/** Returns whether it is a plain requirement on one line, and not the word that ends a here-document. */
+export function isLine(line: string): boolean {
+  return line !== endOfList && /^[A-Za-z0-9][\w.[\],<>=!~*+@:/ ;'"()-]{0,300}$/.test(line);
 }

@@ -6,7 +6,7 @@ import { findPortInFile } from '../../port-literal.ts';
 import { findDeclaredStart } from '../../platforms/start.ts';
 import { findApplication } from './application.ts';
 import { findDjangoStart } from './django.ts';
-import { findReflexStart } from './reflex.ts';
+import { findReflexStart } from '../reflex.ts';
 import { findScreen } from './screens.ts';
 import { hasImport, isScript, selectLikeliest, toPythonArguments, listPythonSources, type Source } from './sources.ts';
 

@@ -1,8 +1,8 @@
 // Which variable Django settings read their host names from.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { buildAllowedHosts } from '../../../../../../controller/pipeline/plan/python/settings.ts';
-import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { buildAllowedHosts } from '../../../../../../../controller/pipeline/plan/python/start/django.ts';
+import { createMemoryTree } from '../../../../../../../controller/pipeline/tree.ts';
 
 const cases: readonly (readonly [string, string | undefined])[] = [
   ['ALLOWED_HOSTS = envsplit("ALLOWED_HOSTS", "localhost")', 'ALLOWED_HOSTS'],
