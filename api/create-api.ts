@@ -257,7 +257,7 @@ export function createApi(options: ApiOptions): Api {
     endpoints,
     app: createRequestListener({
       ...serving,
-      isOpenToSites,
+      openPaths,
       endpoints: [...endpoints, ...pages.endpoints],
       protocols: [mcp, mcp.ofApps, apps.byPath],
       problemPage: pages.problemPage,
@@ -279,12 +279,9 @@ export function createApi(options: ApiOptions): Api {
   };
 }
 
-/** What programs call and read, whatever site their page is of. Pages of our own are not among it, nor is what has a guard of its own. */
-function isOpenToSites(path: string): boolean {
-  return /^\/(?:(?:api|t|v1|[.]well-known)(?:\/|$)|(?:openapi|agent-capabilities)[.]json$|llms(?:-full)?[.]txt$)/.test(
-    path,
-  );
-}
+/** Paths that programs call and read, whatever site their page is of. Our own pages are not among them, nor is what has its own guard. */
+const openPaths =
+  /^\/(?:(?:api|t|v1|[.]well-known)(?:\/|$)|(?:openapi|agent-capabilities)[.]json$|llms(?:-full)?[.]txt$)/;
 
 /** Reads words for the A2A agent; nobody does where no model router is connected. */
 function createOfferInterpreter(

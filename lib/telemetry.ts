@@ -61,10 +61,3 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
     }),
   };
 }
-
-const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
-
-/** A method for use as a label. An invented method becomes OTHER. */
-export function toMethodLabel(method: string): string {
-  return methods.has(method) ? method : 'OTHER';
-}

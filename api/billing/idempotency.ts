@@ -2,29 +2,11 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
-import { createValidationProblem, type RequestContext } from '../http/index.ts';
+import { createValidationProblem, readIdempotencyKey, type RequestContext } from '../http/index.ts';
 import type { Database } from './database/database.ts';
 import type { Payer } from './payer.ts';
 import { idempotencyInFlight, idempotencyMismatch } from './problems.ts';
 import * as statements from './ledger/statements.ts';
-
-const form = /^[\x21-\x7e]{1,255}$/;
-
-/** The key of a request; undefined without one. @throws Problem (invalid-request) */
-export function readIdempotencyKey(headers: Headers): string | undefined {
-  const key = headers.get('idempotency-key');
-  if (key === null) return undefined;
-  if (!form.test(key))
-    throw createValidationProblem([
-      {
-        in: 'header',
-        field: 'Idempotency-Key',
-        message: 'must be 1 to 255 visible ASCII characters',
-        fix: 'Send a UUID.',
-      },
-    ]);
-  return key;
-}
 
 const minSecretLength = 22;
 const minSecretBits = 64;

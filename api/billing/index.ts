@@ -2,15 +2,7 @@
 export { CallsInFlight } from './calls-in-flight.ts';
 export { Database, prefixStatements, runAsTask, type Statement, type Transaction } from './database/database.ts';
 export { openDatabase, openLedgerDatabase } from './database/open.ts';
-export {
-  IdempotencyKeys,
-  readIdempotencyKey,
-  runOnce,
-  isUnguessable,
-  type NoteCall,
-  replayHeaders,
-  Replays,
-} from './idempotency.ts';
+export { IdempotencyKeys, runOnce, isUnguessable, type NoteCall, replayHeaders, Replays } from './idempotency.ts';
 export { toAuthorAccount, toMarginAccount, toRevenueAccount, toToolAccount } from './ledger/accounts.ts';
 export { type CostSource, type FlightLimits, Ledger, type Line } from './ledger/ledger.ts';
 export {

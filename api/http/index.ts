@@ -1,18 +1,35 @@
 // The public face of the HTTP room: what other rooms import.
-export { createRequestListener, type RequestListenerOptions } from './application.ts';
-export * from './caller.ts';
-export * from './endpoint.ts';
-export type { RefusedRequest } from './exchange.ts';
-export * from './problems.ts';
-export { fileBodyLimit, isCrossOrigin, type RequestFields } from './request-fields.ts';
-export * from './response.ts';
-export { startServer, type PublicServer, type ServerOptions } from './server.ts';
-export * from './service.ts';
+export { createRequestListener, type RefusedRequest, type RequestListenerOptions } from './application.ts';
 export {
   createValidationProblem,
+  defineEndpoint,
+  type CallContext,
+  type Endpoint,
+  type EndpointDefinition,
   ignoredFields,
   type InputPart,
+  JsonAnswer,
+  type Method,
+  type ProtocolMount,
   type RawInput,
   readInput,
   readPart,
-} from './validation.ts';
+  type RequestContext,
+} from './endpoint.ts';
+export * from './problems.ts';
+export {
+  type Caller,
+  computeKeyedHash,
+  fileBodyLimit,
+  hashAnonymousCaller,
+  identifyCaller,
+  isCrossOrigin,
+  readIdempotencyKey,
+  type RequestFields,
+  resolveClientAddress,
+  toAddressPrefix,
+  toNetworkPrefix,
+} from './request.ts';
+export * from './response.ts';
+export { startServer, type PublicServer, type ServerOptions } from './server.ts';
+export * from './service.ts';

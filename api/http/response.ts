@@ -1,5 +1,7 @@
-// Creates responses: text, bytes and JSON in memory, conditional responses with an ETag, server-sent events, and escaped HTML.
+// Creates responses (text, bytes and JSON in memory, conditional responses with an ETag, server-sent events, escaped HTML) and
+// sends them with backpressure.
 import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { FastResponse } from 'srvx/node';
 import { escapeHtml } from '../../lib/values.ts';
 
@@ -21,7 +23,7 @@ export function createBufferedResponse(
 }
 
 /** Recognizes a buffered response by its method: `instanceof FastResponse` holds for every Response. */
-export function isBuffered(response: Response): response is InstanceType<typeof FastResponse> {
+function isBuffered(response: Response): response is InstanceType<typeof FastResponse> {
   return '_toNodeResponse' in response;
 }
 
@@ -140,6 +142,101 @@ export function readWithSilence<Value>(
     if (result !== undefined) next = undefined;
     return result;
   };
+}
+
+/**
+ * Sends a web Response over the connection of its request. Resolves when the content is sent.
+ * @param added names and values of further headers, alternating
+ * @throws Error when the source fails or the client leaves; the connection is closed then
+ */
+export async function sendResponse(
+  response: Response,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  added: readonly string[],
+): Promise<void> {
+  if (!incoming.complete) discardRest(incoming, outgoing);
+  if (isBuffered(response)) {
+    const { status, headers, body } = response._toNodeResponse();
+    outgoing.writeHead(status, headers.concat(added)).end(incoming.method === 'HEAD' ? undefined : body);
+    return;
+  }
+  const { body, status } = response;
+  try {
+    // Several headers of one name, such as Set-Cookie, stay several.
+    outgoing.writeHead(status, [...response.headers].flat().concat(added));
+  } catch (error) {
+    outgoing.destroy();
+    await body?.cancel(error);
+    throw error;
+  }
+  if (body === null || incoming.method === 'HEAD' || outgoing.destroyed) {
+    outgoing.end();
+    await body?.cancel();
+    return;
+  }
+  await pump(body.getReader(), outgoing);
+}
+
+const discardMs = 500;
+
+/**
+ * Reads and drops what a client still sends after its request was answered. Closing the connection immediately would
+ * lose the response, and keeping it open would mean reading for ever.
+ */
+function discardRest(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  // A request whose body was abandoned has no socket any more.
+  const { socket } = outgoing;
+  if (socket === null) return;
+  outgoing.once('finish', () => {
+    const timer = setTimeout(() => {
+      socket.destroySoon();
+    }, discardMs);
+    const done = (): void => {
+      clearTimeout(timer);
+      socket.off('close', done);
+    };
+    // Not on the request's 'close' event: a request whose body was abandoned leaves the rest of it on the connection.
+    incoming.once('end', done);
+    socket.once('close', done);
+    incoming.resume();
+  });
+}
+
+/** Node's own `pipeline` with `Readable.fromWeb` would cost a short response more than everything else done for it. */
+async function pump(reader: ReadableStreamDefaultReader<Uint8Array>, outgoing: ServerResponse): Promise<void> {
+  // Headers go out with the first bytes, but do not wait for them.
+  const flush = setImmediate(() => {
+    outgoing.flushHeaders();
+  });
+  const leave = (): void => {
+    reader.cancel().catch(() => undefined);
+  };
+  outgoing.once('close', leave);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      clearImmediate(flush);
+      if (done) break;
+      if (!outgoing.write(value)) await waitForDrain(outgoing);
+    }
+    outgoing.end();
+  } catch (error) {
+    outgoing.destroy();
+    throw error;
+  } finally {
+    outgoing.off('close', leave);
+  }
+}
+
+async function waitForDrain(outgoing: ServerResponse): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const go = (): void => {
+    outgoing.off('drain', go).off('close', go);
+    resolve(undefined);
+  };
+  outgoing.once('drain', go).once('close', go);
+  await promise;
 }
 
 /** Text that is HTML. */

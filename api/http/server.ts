@@ -34,14 +34,9 @@ const headLimit = 65_536;
 
 /** Starts to listen. @throws Error when the port is in use */
 export async function startServer(options: ServerOptions): Promise<PublicServer> {
-  const state = { draining: false };
   const server = createServer(
     { keepAliveTimeout: keepAliveMs, requestTimeout: 60_000, headersTimeout: 20_000, maxHeaderSize: headLimit },
-    (request, response) => {
-      // A client that keeps its connection open would otherwise never learn that it has to reconnect elsewhere.
-      if (state.draining) response.setHeader('connection', 'close');
-      options.listener(request, response);
-    },
+    options.listener,
   );
   rejectUnparsedRequests(server, options);
   await listen(server, options);
@@ -51,7 +46,10 @@ export async function startServer(options: ServerOptions): Promise<PublicServer>
   return {
     port,
     async drain({ graceMs, limitMs, endStreams }) {
-      state.draining = true;
+      // A client that keeps its connection open would otherwise never learn that it has to reconnect elsewhere.
+      server.prependListener('request', (_request, response) => {
+        response.setHeader('connection', 'close');
+      });
       options.log.info({ grace_ms: graceMs }, 'draining');
       await delay(graceMs);
       const closed = Promise.withResolvers<undefined>();

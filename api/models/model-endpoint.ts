@@ -4,7 +4,6 @@ import { z } from 'zod';
 import { Problem, buildProblemBody } from '../../lib/problem.ts';
 import {
   formatMoney,
-  readIdempotencyKey,
   type IdempotencyKeys,
   runOnce,
   toDollarNumber,
@@ -19,6 +18,7 @@ import {
   createEventStreamResponse,
   JsonAnswer,
   type RequestContext,
+  readIdempotencyKey,
 } from '../http/index.ts';
 import type { CallerKeys } from './caller-keys.ts';
 import type { Catalog } from './catalog.ts';

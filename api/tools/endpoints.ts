@@ -9,11 +9,11 @@ import {
   createJsonResponse,
   methodNotAllowed,
   type RequestContext,
+  readIdempotencyKey,
 } from '../http/index.ts';
 import {
   formatMoney,
   idempotencyInFlight,
-  readIdempotencyKey,
   idempotencyMismatch,
   ledgerUnavailable,
   ledgerUnconfigured,

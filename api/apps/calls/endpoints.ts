@@ -13,6 +13,7 @@ import {
   methodNotAllowed,
   notFound,
   type ProtocolMount,
+  readIdempotencyKey,
 } from '../../http/index.ts';
 import {
   formatMoney,
@@ -24,7 +25,6 @@ import {
   formatRateLimitHeaders,
   type Replays,
   replayHeaders,
-  readIdempotencyKey,
   formatLowQuotaHeaders,
 } from '../../billing/index.ts';
 import {

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import type { App } from '../../../api/apps/hosted-apps.ts';
-import { computeKeyedHash } from '../../../api/http/caller.ts';
+import { computeKeyedHash } from '../../../api/http/request.ts';
 import {
   toAuthorAccount,
   toCallerAccount,

@@ -4,7 +4,7 @@ import { text as bodyOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, test } from 'vitest';
 import { toCallerAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../api/billing/ledger/money.ts';
-import { computeKeyedHash } from '../../../../api/http/caller.ts';
+import { computeKeyedHash } from '../../../../api/http/request.ts';
 import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 
 let sample: AppsSample;

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { toAuthorAccount, toCallerAccount, toRevenueAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../api/billing/ledger/money.ts';
 import { maxRequestBytes } from '../../../../api/apps/calls/endpoints.ts';
-import { computeKeyedHash } from '../../../../api/http/caller.ts';
+import { computeKeyedHash } from '../../../../api/http/request.ts';
 import { baseUrl, sampleApp } from '../../../support/api/sample.ts';
 import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { type InputPart, readPart } from '../../../../api/http/validation.ts';
+import { type InputPart, readPart } from '../../../../api/http/endpoint.ts';
 import { type FieldError, Problem } from '../../../../lib/problem.ts';
 
 const known = z.strictObject({

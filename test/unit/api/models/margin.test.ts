@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { computeKeyedHash } from '../../../../api/http/caller.ts';
+import { computeKeyedHash } from '../../../../api/http/request.ts';
 import { toKeyAccount } from '../../../../api/billing/ledger/accounts.ts';
 import type { Budget } from '../../../../api/billing/ledger/shapes.ts';
 import { parseMoney } from '../../../../api/billing/ledger/money.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { computeKeyedHash } from '../../../../../api/http/caller.ts';
+import { computeKeyedHash } from '../../../../../api/http/request.ts';
 import {
   toAuthorAccount,
   toKeyAccount,
