@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { createValidationProblem, readIdempotencyKey, type RequestContext } from '../http/index.ts';
 import type { Database } from './database/database.ts';
-import type { Payer } from './payer.ts';
+import type { Payer } from './ledger/accounts.ts';
 import { idempotencyInFlight, idempotencyMismatch } from './problems.ts';
 import * as statements from './ledger/statements.ts';
 

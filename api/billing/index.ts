@@ -1,10 +1,15 @@
 // What the rest of the API uses of this room: money and its keeping: the ledger, the wallet, prices, payers, quotas and idempotent requests.
-export { CallsInFlight } from './calls-in-flight.ts';
-export { Database, prefixStatements, runAsTask, type Statement, type Transaction } from './database/database.ts';
-export { openDatabase, openLedgerDatabase } from './database/open.ts';
+export {
+  Database,
+  openDatabase,
+  openLedgerDatabase,
+  prefixStatements,
+  runAsTask,
+  type Statement,
+  type Transaction,
+} from './database/database.ts';
 export { IdempotencyKeys, runOnce, isUnguessable, type NoteCall, replayHeaders, Replays } from './idempotency.ts';
-export { toAuthorAccount, toMarginAccount, toRevenueAccount, toToolAccount } from './ledger/accounts.ts';
-export { type CostSource, type FlightLimits, Ledger, type Line } from './ledger/ledger.ts';
+export { type CostSource, type FlightLimits, Ledger, type Line, type Usage } from './ledger/ledger.ts';
 export {
   formatMoney,
   formatUsd,
@@ -30,7 +35,7 @@ export {
   reconcile,
   type RouterBill,
 } from './ledger/reconciler.ts';
-export { recordUses, type Usage, type UsageEvent } from './ledger/usage.ts';
+export { recordUses, type UsageEvent } from './ledger/usage.ts';
 export { createDailyLimitMetrics, createOverrunMetrics, readForScrape } from './metrics.ts';
 export { type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';
 export {
@@ -42,7 +47,11 @@ export {
   toPlatformDay,
   type QuotaNetworks,
   selectPriceAccounts,
-} from './payer.ts';
+  toAuthorAccount,
+  toMarginAccount,
+  toRevenueAccount,
+  toToolAccount,
+} from './ledger/accounts.ts';
 export {
   computeCharge,
   chargedText,
@@ -78,4 +87,4 @@ export {
   toLowQuotaView,
   toQuotaView,
 } from './problems.ts';
-export { type Spend, type SpendingItem, Wallet } from './wallet.ts';
+export { CallsInFlight, type Spend, type SpendingItem, Wallet } from './wallet.ts';

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { runWithoutRetries } from './database/database.ts';
-import type { Payer } from './payer.ts';
+import type { Payer } from './ledger/accounts.ts';
 
 export interface BillingMetrics {
   refused(kind: Payer['kind'], by: 'caller' | 'everyone'): void;

@@ -12,9 +12,8 @@ import {
   computePrice,
   sumMoney,
 } from './ledger/money.ts';
-import { toKeyAccount, toMarginAccount } from './ledger/accounts.ts';
+import { toKeyAccount, toMarginAccount, type Payer } from './ledger/accounts.ts';
 import type { Line } from './ledger/ledger.ts';
-import type { Payer } from './payer.ts';
 
 const day = z.iso.date('must be a day like 2027-01-31');
 const name = z.string().regex(/^[a-z][a-z0-9_]{0,39}$/, 'must be the name of a tool, like web_search');

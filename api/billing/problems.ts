@@ -2,10 +2,10 @@
 // problem when it is exhausted.
 import { z } from 'zod';
 import { type ProblemType, Problem } from '../../lib/problem.ts';
-import type { ReserveAnswer } from './ledger/shapes.ts';
+import type { ReserveAnswer } from './ledger/statements.ts';
 import { formatMoney, formatUsd, type Money } from './ledger/money.ts';
 import type { LimitedAccount } from './ledger/ledger.ts';
-import type { Payer } from './payer.ts';
+import type { Payer } from './ledger/accounts.ts';
 
 export const quotaExhausted: ProblemType = {
   slug: 'quota-exhausted',

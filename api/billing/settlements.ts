@@ -17,10 +17,9 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Logger } from '../../lib/telemetry.ts';
-import type { Ledger, SettleRequest } from './ledger/ledger.ts';
+import type { Ledger, SettleRequest, Usage } from './ledger/ledger.ts';
 import { formatMoney, type Money, money, parseMoney } from './ledger/money.ts';
-import type { SettleAnswer } from './ledger/shapes.ts';
-import type { Usage } from './ledger/usage.ts';
+import type { SettleAnswer } from './ledger/statements.ts';
 import type { Quota } from './problems.ts';
 
 /** Milliseconds in which settlements that no caller waits for are gathered. */

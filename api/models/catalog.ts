@@ -1,12 +1,10 @@
-// The models of this installation: read from models.yaml, listed by GET /api/models, and which of them a caller may use.
+// The models of this installation: read from models.yaml, and listed by GET /api/models.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { Problem } from '../../lib/problem.ts';
-import { moneyField, toDollarNumber, type Payer } from '../billing/index.ts';
+import { moneyField, toDollarNumber } from '../billing/index.ts';
 import { defineEndpoint, type Endpoint } from '../http/index.ts';
-import { keyRequired } from './problems.ts';
 
 export const modelsFile = join(import.meta.dirname, 'models.yaml');
 
@@ -91,35 +89,6 @@ function readYaml(path: string): unknown {
 /** Names a model. */
 export function modelField(catalog: Catalog): z.ZodEnum<Record<string, string>> {
   return z.enum(catalog.ids, { error: () => `must be one of: ${catalog.ids.join(', ')}` });
-}
-
-/** Refuses premium models to a caller without a key. @throws Problem (key-required) */
-export function allowModels(
-  models: readonly Pick<Model, 'id' | 'tier'>[],
-  payer: Payer,
-  catalog: { readonly models: readonly Pick<Model, 'id' | 'tier'>[] },
-): void {
-  const premium = [...new Set(models.filter(({ tier }) => tier === 'premium').map(({ id }) => id))];
-  if (payer.kind === 'key' || premium.length === 0) return;
-  const free = catalog.models.filter(({ tier }) => tier === 'free').map(({ id }) => id);
-  throw new Problem(
-    keyRequired,
-    `${premium.join(', ')} ${premium.length === 1 ? 'requires' : 'require'} your own API key. Send Authorization: Bearer sk-…, or choose one of: ${free.join(', ')}.`,
-    {
-      headers: { 'www-authenticate': 'Bearer realm="moorage"' },
-      members: {
-        models: premium,
-        actions: [
-          {
-            action: 'use-own-key',
-            description: 'Send your own API key for the model router.',
-            header: 'Authorization: Bearer sk-…',
-          },
-          { action: 'use-free-model', description: 'Choose a model in the free tier.', models: free },
-        ],
-      },
-    },
-  );
 }
 
 /** GET /api/models: the models and their prices. */

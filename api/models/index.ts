@@ -1,7 +1,6 @@
 // What the rest of the API uses of this room: the list of models, who pays, the metered router, ask, compare and /v1.
-export { allowModels, type Catalog, type Model, modelField, readCatalog } from './catalog.ts';
-export { chooseModels, compareModels, comparisonResult, maxModels, spreadSize } from './compare/comparison.ts';
-export { comparisonAnswer } from './compare/endpoint.ts';
+export { type Catalog, type Model, modelField, readCatalog } from './catalog.ts';
+export { chooseModels, compareModels, comparisonResult, maxModels, spreadSize } from './comparison.ts';
 export { type ModelSettings, readModelSettings, type RouterSettings } from './config.ts';
 export {
   type AnswerOptions,
@@ -12,9 +11,9 @@ export {
   toMessages,
   topPField,
 } from './conversation.ts';
-export type { ModelCall, Settlement } from './metered-router.ts';
-export { getAnswerOrThrow, type ModelServices } from './model-endpoint.ts';
-export { type PayerFor, readLimits, toModelApp } from './payers.ts';
+export { comparisonAnswer, type ModelServices } from './endpoints.ts';
+export { getAnswerOrThrow, type ModelCall, type Settlement } from './metered-router.ts';
+export { allowModels, type PayerFor, readLimits, toModelApp } from './payers.ts';
 export {
   keyChecksLimited,
   keyOutOfCredit,

@@ -5,6 +5,7 @@ import type { Logger } from '../../lib/telemetry.ts';
 import {
   type CallsInFlight,
   type CostSource,
+  formatMoney,
   isDoubtful,
   computeMargin,
   type Money,
@@ -22,6 +23,8 @@ import {
   type Wallet,
   zero,
 } from '../billing/index.ts';
+import type { CallerKeys } from './caller-keys.ts';
+import { createCallProblem } from './problems.ts';
 import type { RouterCall, RouterClient, StreamPart } from './router/client.ts';
 import { cancelledMessage, type RouterAnswer, RouterFailure } from './router/responses.ts';
 
@@ -284,6 +287,52 @@ function toUsage({ payer, kind, model, tool, request }: ModelCall, { version }: 
     model: model.id,
     ...(tool === undefined ? {} : { tool }),
     ...(payer.kind === 'app' ? { app: payer.owner } : { caller: payer.owner }),
+  };
+}
+
+/**
+ * The answer of a finished call. A key that the router refused is forgotten, so that it is checked again. @throws
+ * Problem when the call failed
+ */
+export function getAnswerOrThrow(
+  { keys }: { readonly keys: Pick<CallerKeys, 'forget'> },
+  { model, payer }: Pick<ModelCall, 'model' | 'payer'>,
+  { settlement, answer, failure }: ModelCallResult,
+): RouterAnswer {
+  if (failure === undefined) return answer;
+  if (failure.kind === 'key' && payer.key !== undefined) keys.forget(payer.key);
+  throw createCallProblem(failure, settlement, model.id, payer);
+}
+
+/** Cost, latency and tokens of a call, as ask and compare show them. */
+interface Measurement {
+  cost_usd?: number;
+  charged_usd: number;
+  latency_ms: number;
+  tokens_in?: number;
+  tokens_out?: number;
+}
+
+/** Fields that are not known are left out; a cost of 0 is shown only where nothing was billed. */
+export function toMeasurement({ settlement, answer }: ModelCallResult): Measurement {
+  const { cost, charged, source, latencyMs } = settlement;
+  const nothing = source === 'none' ? 0 : undefined;
+  const cost_usd = cost === undefined ? nothing : toDollarNumber(cost);
+  return {
+    ...(cost_usd === undefined ? {} : { cost_usd }),
+    charged_usd: toDollarNumber(charged),
+    latency_ms: latencyMs,
+    ...(answer?.tokensIn === undefined ? {} : { tokens_in: answer.tokensIn }),
+    ...(answer?.tokensOut === undefined ? {} : { tokens_out: answer.tokensOut }),
+  };
+}
+
+/** The same in headers, in exact digits, for clients that read no other field than their own. */
+export function formatCostHeaders({ cost, charged, source }: Settlement): Record<string, string> {
+  return {
+    'x-cost-source': source,
+    'x-charged-usd': formatMoney(charged),
+    ...(cost === undefined ? {} : { 'x-cost-usd': formatMoney(cost) }),
   };
 }
 

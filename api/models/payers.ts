@@ -1,5 +1,5 @@
 // Who pays for a request: the owner of the API key that it carries, a hosted app by its token, or the free quota of the
-// caller's address.
+// caller's address. And which models they may use.
 import { resolveSpec } from '../../crds/effective-settings.ts';
 import type { StoredSpec } from '../../crds/hosted-app.ts';
 import { parseAppName, isAppToken } from '../../lib/app-tokens.ts';
@@ -14,8 +14,9 @@ import {
 } from '../billing/index.ts';
 import { createValidationProblem, type RequestContext } from '../http/index.ts';
 import { type CallerKeys, keyShape } from './caller-keys.ts';
+import type { Model } from './catalog.ts';
 import type { ModelSettings } from './config.ts';
-import { appTokenRefused, createKeyRefusal, keyRefused, routerUnavailable } from './problems.ts';
+import { appTokenRefused, createKeyRefusal, keyRefused, keyRequired, routerUnavailable } from './problems.ts';
 import { RouterFailure } from './router/responses.ts';
 
 export interface PayerRules {
@@ -70,6 +71,40 @@ export async function resolvePayer(
     return createAnonymousPayer(hash, limits, subnet === undefined ? undefined : { subnet, site: network });
   }
   return resolveKeyPayer(key, () => context.caller().network, keys(), limits);
+}
+
+/** Creates the function that resolves who pays for a request that does not come by a door of /v1. */
+export function createPayerResolver(rules: PayerRules): PayerFor {
+  return (context) => resolvePayer(context, rules);
+}
+
+/** Refuses premium models to a caller without a key. @throws Problem (key-required) */
+export function allowModels(
+  models: readonly Pick<Model, 'id' | 'tier'>[],
+  payer: Payer,
+  catalog: { readonly models: readonly Pick<Model, 'id' | 'tier'>[] },
+): void {
+  const premium = [...new Set(models.filter(({ tier }) => tier === 'premium').map(({ id }) => id))];
+  if (payer.kind === 'key' || premium.length === 0) return;
+  const free = catalog.models.filter(({ tier }) => tier === 'free').map(({ id }) => id);
+  throw new Problem(
+    keyRequired,
+    `${premium.join(', ')} ${premium.length === 1 ? 'requires' : 'require'} your own API key. Send Authorization: Bearer sk-…, or choose one of: ${free.join(', ')}.`,
+    {
+      headers: { 'www-authenticate': 'Bearer realm="moorage"' },
+      members: {
+        models: premium,
+        actions: [
+          {
+            action: 'use-own-key',
+            description: 'Send your own API key for the model router.',
+            header: 'Authorization: Bearer sk-…',
+          },
+          { action: 'use-free-model', description: 'Choose a model in the free tier.', models: free },
+        ],
+      },
+    },
+  );
 }
 
 /** The limits of an installation by its settings. */

@@ -11,7 +11,6 @@ import {
   type Database,
   IdempotencyKeys,
   type LedgerHandle,
-  ledgerUnavailable,
   toDollarNumber,
   type OpenLedger,
   openLedger,
@@ -24,15 +23,26 @@ import {
 import { readCatalog, type Catalog, createListEndpoint } from './catalog.ts';
 import type { ModelSettings } from './config.ts';
 import { CallerKeys } from './caller-keys.ts';
-import { type AppTokens, type ModelApp, type PayerFor, type PayerRules, readLimits, resolvePayer } from './payers.ts';
+import {
+  type AppTokens,
+  type ModelApp,
+  type PayerFor,
+  type PayerRules,
+  readLimits,
+  createPayerResolver,
+} from './payers.ts';
 import { MeteredRouter, type ModelMetrics, createModelMetrics } from './metered-router.ts';
 import { modelsUnconfigured } from './problems.ts';
 import { RouterClient } from './router/client.ts';
-import type { ModelServices, ModelEndpointsOptions } from './model-endpoint.ts';
+import {
+  type ModelServices,
+  type ModelEndpointsOptions,
+  createAskEndpoint,
+  createCompareEndpoint,
+  createServicesAccess,
+} from './endpoints.ts';
 import { createUsageEndpoints } from './usage.ts';
 import { Assignments } from './v1/assignments.ts';
-import { createAskEndpoint } from './ask.ts';
-import { createCompareEndpoint } from './compare/endpoint.ts';
 import { createV1Endpoints } from './v1/endpoints.ts';
 
 export interface ModelsOptions {
@@ -69,13 +79,11 @@ export interface Models {
 /** Starts in the background, so that all else of the API serves while the database is away. */
 export function startModels(options: ModelsOptions): Models {
   const { settings, baseUrl, log } = options;
-  const missing = describeMissingSetting(settings);
   const catalog = readCatalog(settings.modelsFile);
   const { databaseUrl, auditMs, journal } = settings;
   const ledger = openLedger({ databaseUrl, auditMs, journal, registry: options.registry, log, open: options.open });
-  let current: ModelServices | undefined;
   let client: RouterClient | undefined;
-  const services = (): ModelServices => current ?? throwUnavailable(missing);
+  const { services, open } = createServicesAccess(describeMissingSetting(settings));
   const shared = { catalog, maxTokens: settings.maxTokens, services };
   const payers: PayerRules = {
     limits: readLimits(settings),
@@ -88,7 +96,7 @@ export function startModels(options: ModelsOptions): Models {
       return services().keys;
     },
   };
-  const payerFor: PayerFor = (context) => resolvePayer(context, payers);
+  const payerFor = createPayerResolver(payers);
   const tokens = { secret: settings.appTokenSecret, find: options.findApp };
   const ready = ledger.opened.then((opened) => {
     if (opened === undefined) return;
@@ -112,7 +120,7 @@ export function startModels(options: ModelsOptions): Models {
     void reportUnknownUpstreams(catalog, router, log);
     void reportMissingRecords(router, log);
     void reportPlatformLimit(router, log);
-    current = {
+    open({
       idempotency,
       baseUrl,
       maxTokens: settings.maxTokens,
@@ -128,7 +136,7 @@ export function startModels(options: ModelsOptions): Models {
       assignments: new Assignments(opened.database),
       keys: new CallerKeys({ router, hash: (key) => computeKeyedHash(`key:${key}`, options.callerSalt) }),
       payers,
-    };
+    });
   });
   return {
     ready,
@@ -164,13 +172,6 @@ function createAppEndpoints(options: ModelEndpointsOptions, tokens: AppTokens): 
 }
 
 const noBill: RouterBill = { outcome: 'not known', why: 'no model router is configured' };
-
-function throwUnavailable(missing: string | undefined): never {
-  if (missing !== undefined) throw new Problem(modelsUnconfigured, missing);
-  throw new Problem(ledgerUnavailable, 'The database is not available yet. Try again in 5 seconds.', {
-    headers: { 'retry-after': '5' },
-  });
-}
 
 function describeMissingSetting({ router, databaseUrl }: ModelSettings): string | undefined {
   if (router === undefined) {

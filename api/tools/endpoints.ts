@@ -37,7 +37,7 @@ import {
   type PayerFor,
   routerUnavailable,
 } from '../models/index.ts';
-import type { Delivery, ToolResult, ToolService } from './engine/tool-service.ts';
+import type { Delivery, ToolResult, ToolService, ToolRegistry } from './engine/tool-service.ts';
 import type { ArtifactStore } from './engine/artifacts.ts';
 import * as problems from './problems.ts';
 import { unknownFile, fetchProblems, jobProblems } from './problems.ts';
@@ -59,7 +59,6 @@ import { defineListEndpoint } from './list.ts';
 import { refuseForeignChange, ToolReader, type Reading } from './engine/reading.ts';
 import { getTimeLimitMs } from './engine/runner.ts';
 import type { Tool } from './tool.ts';
-import type { ToolRegistry } from './engine/tool-registry.ts';
 
 export interface ToolEndpointsOptions {
   readonly toolRegistry: ToolRegistry;

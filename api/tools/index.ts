@@ -19,18 +19,20 @@ export {
   type ExternalToolCall,
   type ExternalTools,
   type FoundTool,
+  findProblemType,
+  type JobReport,
   noExternalTools,
-} from './engine/tool-registry.ts';
+  ToolRegistry,
+  type ToolResult,
+  ToolService,
+} from './engine/tool-service.ts';
 export { ModelSpender } from './engine/spender.ts';
 export { ToolReader } from './engine/reading.ts';
 export { type CountingSpender, getTimeLimitMs, defaultLimitMs } from './engine/runner.ts';
 export type { Jobs } from './engine/jobs/jobs.ts';
 export { jobCanceled, unknownJob } from './problems.ts';
 export { Slots, type SlotsOptions } from './engine/runner.ts';
-export type { JobReport, ToolResult } from './engine/tool-service.ts';
 export type { HostedAppSummary } from './tool.ts';
-export { ToolRegistry } from './engine/tool-registry.ts';
-export { findProblemType, ToolService } from './engine/tool-service.ts';
 export { startWorkers } from './start.ts';
 export type { Workers } from './engine/workers/workers.ts';
 export { buildExampleUrl } from './list.ts';

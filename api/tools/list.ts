@@ -10,7 +10,7 @@ import {
   trustHtml,
 } from '../http/index.ts';
 import { costHeaderFields } from './engine/response.ts';
-import type { ToolRegistry } from './engine/tool-registry.ts';
+import type { ToolRegistry } from './engine/tool-service.ts';
 import { toDollarNumber, parseMoney } from '../billing/index.ts';
 import { ToolReader } from './engine/reading.ts';
 import type { Tool } from './tool.ts';

@@ -3,10 +3,10 @@ import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/telemetry.ts';
 import type { Endpoint } from '../http/index.ts';
 import { readLimits, type Models, type ModelSettings, type PayerFor } from '../models/index.ts';
-import { createAnonymousPayer, formatMoney, type PriceList, Replays, resolveToolPrice } from '../billing/index.ts';
+import { createAnonymousPayer, Replays } from '../billing/index.ts';
 import type { ToolSettings } from './config.ts';
 import { ArtifactStore, defineArtifactEndpoint } from './engine/artifacts.ts';
-import { ToolService } from './engine/tool-service.ts';
+import { ToolService, ToolRegistry } from './engine/tool-service.ts';
 import { createToolEndpoints } from './endpoints.ts';
 import type { Fetcher } from './fetch/fetcher.ts';
 import { createArtifactFetcher } from './inputs/file-reader.ts';
@@ -15,7 +15,6 @@ import { ModelSpender } from './engine/spender.ts';
 import { Jobs, type JobsOptions } from './engine/jobs/jobs.ts';
 import { createBuiltinTools } from './builtin/all.ts';
 import type { HostedAppSummary, ToolDependencies, Tool } from './tool.ts';
-import { ToolRegistry } from './engine/tool-registry.ts';
 import type { Workers } from './engine/workers/workers.ts';
 import { createWorkers } from './engine/workers/pool.ts';
 import { createRemoteWorkers } from './engine/workers/remote/remote-workers.ts';
@@ -67,7 +66,8 @@ export function startTools(options: ToolsOptions): Tools {
     database: () => ledger.get().database,
   });
   const toolRegistry = new ToolRegistry({
-    tools: made.map((tool) => applyListPrice(tool, modelSettings.prices)),
+    tools: made,
+    prices: modelSettings.prices,
     urls: settings.urls,
     offCauses: settings.offCauses,
     modelsMissing: findMissingSetting(modelSettings),
@@ -109,17 +109,6 @@ export function startTools(options: ToolsOptions): Tools {
       ...createToolEndpoints({ toolRegistry, toolService, payerFor, replays, artifacts, baseUrl }),
       defineArtifactEndpoint(artifacts),
     ],
-  };
-}
-
-/** Gives a tool its price from the version of the price list in effect. */
-function applyListPrice(tool: Tool, prices: PriceList): Tool {
-  const { name, price: own } = tool;
-  return {
-    ...tool,
-    get price() {
-      return formatMoney(resolveToolPrice(prices.at(), name, own));
-    },
   };
 }
 

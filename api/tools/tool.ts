@@ -98,7 +98,7 @@ export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodO
 /** A tool as the registry holds it. */
 export type Tool = Omit<ToolDefinition<z.ZodObject, z.ZodObject>, 'run' | 'aliases' | 'changes'> & {
   readonly aliases: Readonly<Record<string, string>>;
-  changes(input: Record<string, unknown>): boolean;
+  changes?(input: Record<string, unknown>): boolean;
   run(input: Record<string, unknown>, context: ToolContext): Promise<ToolAnswer<Record<string, unknown>>>;
 };
 
@@ -106,12 +106,7 @@ export type Tool = Omit<ToolDefinition<z.ZodObject, z.ZodObject>, 'run' | 'alias
 export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(
   definition: ToolDefinition<Input, Output>,
 ): Tool {
-  return {
-    ...definition,
-    aliases: definition.aliases ?? {},
-    changes: (input) => definition.changes?.(input as z.output<Input>) ?? false,
-    run: async (input, context) => definition.run(input as z.output<Input>, context),
-  };
+  return { ...definition, aliases: definition.aliases ?? {} };
 }
 
 /** What built-in tools depend on. Each tool receives it once, at start. */

@@ -14,7 +14,7 @@ import { Agent, request } from 'undici';
 import { toPlatformAccount } from '../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, fromPicoDollars } from '../../api/billing/ledger/money.ts';
-import { openLedgerDatabase } from '../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../api/billing/database/database.ts';
 import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
 import { startLiteLlm } from '../support/models/litellm.ts';
 import { startApi } from '../support/models/lab.ts';

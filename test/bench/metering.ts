@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { Pool } from 'undici';
 import { z } from 'zod';
-import { openLedgerDatabase } from '../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../api/billing/database/database.ts';
 import { type Attributes, readRequest } from '../../api/accounting/metering/log-receiver.ts';
 import { writeRequest } from '../../api/accounting/metering/shipper/sender.ts';
 import { readRecord } from '../../api/accounting/metering/gateway-record.ts';

@@ -4,7 +4,7 @@ import { Client } from 'pg';
 import { toCallerAccount, toPlatformAccount } from '../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../api/billing/ledger/money.ts';
-import { openLedgerDatabase } from '../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../api/billing/database/database.ts';
 import { advanceLog } from '../../api/accounting/receipts/ledger-log.ts';
 import { readProofs } from '../../api/accounting/receipts/receipts.ts';
 import { verifyRecord } from '../../api/accounting/receipts/verify/record.ts';

@@ -1,10 +1,15 @@
-// The database as the ledger sees it: named statements, transactions, retries and batches, over PostgreSQL or PGlite; and what a failure of
-// it means.
+// The database as the ledger sees it: named statements, transactions and retries, over PostgreSQL or, embedded, PGlite; and what
+// a failure of it means.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { join } from 'node:path';
+import { openAsBlob } from 'node:fs';
 import { z } from 'zod';
+import { Client, Pool, type PoolClient, type PoolConfig } from 'pg';
+import type { PGlite, Transaction as Engine } from '@electric-sql/pglite';
 import { Problem } from '../../../lib/problem.ts';
 import { ledgerUnavailable } from '../problems.ts';
+import { migrate, readMigrations } from './migrate.ts';
 
 /** What a caller waits for, retries included: with the rest of a request, it is answered within five seconds. */
 const callMs = 4_000;
@@ -251,75 +256,207 @@ function readCode(error: unknown): string | undefined {
   return coded.safeParse(error).data?.code;
 }
 
-interface Waiting<Item, Answer> {
-  readonly item: Item;
-  readonly resolve: (answer: Answer) => void;
-  readonly reject: (error: unknown) => void;
-}
+export const migrationsFolder = join(import.meta.dirname, 'migrations');
 
-export interface BatchOptions {
-  /** Maximum number of items in one statement. */
-  readonly size: number;
-  /** Maximum number of statements in progress at the same time. */
-  readonly concurrency: number;
+/**
+ * Opens `postgres://…`, or an embedded one: `pglite:` in memory, `pglite:<file>.tar` in memory from a snapshot,
+ * `pglite:<folder>` on disk. @throws TypeError for any other URL.
+ */
+export async function openDatabase(url: string): Promise<Database> {
+  if (/^postgres(ql)?:\/\//.test(url)) return new Database(openPostgres(url));
+  if (!url.startsWith('pglite:'))
+    throw new TypeError(
+      'the database URL must begin with postgres:// (a PostgreSQL server) or pglite: (embedded; in memory, or in the folder named after the colon)',
+    );
+  return new Database(await openPglite(url.slice('pglite:'.length) || undefined));
 }
 
 /**
- * Gathers calls that arrive while a statement is in progress, and sends them together in the next one. An idle batch sends
- * immediately, so a lone call waits for nothing; a busy one shares a round trip and a commit between
- * all that wait. Answers come in the order of the items. When a shared statement fails, its items are sent one by one,
- * so that one bad item spoils no other: `send` must allow being sent twice. When the database is gone, all fail immediately,
- * those that wait for the next statement too.
+ * Opens a database by URL (see openDatabase) with the newest schema. @throws when it cannot be reached or a migration
+ * fails.
  */
-export class Batch<Item, Answer> {
-  readonly #send: (items: readonly Item[]) => Promise<readonly Answer[]>;
-  readonly #options: BatchOptions;
-  readonly #waiting: Waiting<Item, Answer>[] = [];
-  #flying = 0;
-
-  constructor(send: (items: readonly Item[]) => Promise<readonly Answer[]>, options: BatchOptions) {
-    this.#send = send;
-    this.#options = options;
-  }
-
-  run(item: Item): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ item, resolve, reject });
-      this.#start();
-    });
-  }
-
-  #start(): void {
-    while (this.#flying < this.#options.concurrency && this.#waiting.length > 0) {
-      this.#flying += 1;
-      const group = this.#waiting.splice(0, this.#options.size);
-      void this.#fly(group).finally(() => {
-        this.#flying -= 1;
-        this.#start();
-      });
-    }
-  }
-
-  async #fly(group: readonly Waiting<Item, Answer>[]): Promise<void> {
-    try {
-      const answers = await this.#send(group.map(({ item }) => item));
-      group.forEach((waiting, index) => {
-        deliver(waiting, answers[index]);
-      });
-    } catch (error) {
-      const isGone = error instanceof DatabaseUnavailable;
-      // Those that wait for their turn fail too: they have waited for this one, and would wait as long again.
-      const failed = isGone ? [...group, ...this.#waiting.splice(0)] : group;
-      if (group.length === 1 || isGone)
-        failed.forEach(({ reject }) => {
-          reject(error);
-        });
-      else for (const waiting of group) await this.#fly([waiting]);
-    }
+export async function openLedgerDatabase(url: string): Promise<Database> {
+  const database = await openDatabase(url);
+  try {
+    await migrate(database, readMigrations(migrationsFolder));
+    return database;
+  } catch (error) {
+    await database.close();
+    throw error;
   }
 }
 
-function deliver<Item, Answer>(waiting: Waiting<Item, Answer>, answer: Answer | undefined): void {
-  if (answer === undefined) waiting.reject(new Error('the batch has no answer for this item'));
-  else waiting.resolve(answer);
+/** How many calls may wait for a connection. More than that cannot be served in time, and would only fill the memory. */
+const maxWaiting = 1_000;
+
+/** No connection stays for longer: addresses and certificates of a server change. */
+const lifetimeSeconds = 1_800;
+
+/**
+ * PostgreSQL (15 or newer) as a driver: opens a pool on a URL; it connects on first use. TLS is as the URL says (`sslmode`). If it says nothing or `prefer`,
+ * connections are encrypted where the server offers it, without checking its certificate.
+ */
+export function openPostgres(url: string, options: PoolConfig = {}): Driver {
+  const max = options.max ?? 10;
+  const { connectionString, prefersTls } = readTls(url);
+  const openPool = (ssl?: PoolConfig['ssl']): Pool => {
+    const pool = new Pool({
+      connectionString,
+      ...(ssl === undefined ? {} : { ssl }),
+      max,
+      application_name: 'moorage',
+      connectionTimeoutMillis: 5_000,
+      statement_timeout: 10_000,
+      // Compiling a statement is worth it for minutes of work. Each of ours takes milliseconds, and the planner's estimates for
+      // tables of many days are high enough that it would be compiled for a second, each time.
+      options: '-c jit=off',
+      idleTimeoutMillis: 30_000,
+      maxLifetimeSeconds: lifetimeSeconds,
+      // A peer that has gone silent is noticed even where no statement has a time limit.
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+      ...options,
+    });
+    // A broken idle connection is replaced by the pool; without a listener it would end the process.
+    pool.on('error', () => undefined);
+    return pool;
+  };
+  const pool = openPool(prefersTls ? { rejectUnauthorized: false } : undefined);
+  let plainPool: Pool | undefined;
+  /** A server without TLS is asked for it again after a while. */
+  let plainUntil = 0;
+  const connect = async (): Promise<PoolClient> => {
+    const chosen = plainPool !== undefined && performance.now() < plainUntil ? plainPool : pool;
+    if (chosen.waitingCount >= maxWaiting) throw new DatabaseUnavailable('refused');
+    try {
+      return await chosen.connect();
+    } catch (error) {
+      if (!prefersTls || !isTlsUnsupported(error)) throw error;
+      plainPool ??= openPool(false);
+      plainUntil = performance.now() + lifetimeSeconds * 1_000;
+      return plainPool.connect();
+    }
+  };
+  return {
+    connections: max,
+    rows: (statement, values, limitMs) =>
+      runWithClient(connect, (client) => toPostgresConnection(client).rows(statement, values, limitMs)),
+    script: (sql, limitMs) => runWithClient(connect, (client) => toPostgresConnection(client).script(sql, limitMs)),
+    transaction: (work, limitMs) =>
+      runWithClient(connect, async (client) => {
+        const connection = toPostgresConnection(client);
+        await connection.script('begin', limitMs);
+        try {
+          const result = await work(connection);
+          await connection.script('commit', limitMs);
+          return result;
+        } catch (error) {
+          // On a connection that does not answer, a rollback would wait as long again.
+          if (!(error instanceof DatabaseUnavailable)) await connection.script('rollback', limitMs);
+          throw error;
+        }
+      }),
+    close: async () => {
+      await Promise.all([pool.end(), plainPool?.end()]);
+    },
+  };
+}
+
+/** Leaves TLS to the server unless the URL says something else. A socket of this machine has none. */
+function readTls(url: string): { readonly connectionString: string; readonly prefersTls: boolean } {
+  const settings = [...new URLSearchParams(url.split('?')[1])].filter(([name]) => name.startsWith('ssl'));
+  if (settings.some(([name, value]) => name !== 'sslmode' || value !== 'prefer'))
+    return { connectionString: url, prefersTls: false };
+  // The driver knows no mode that may go without.
+  const connectionString = url.replaceAll(/sslmode=prefer&?/g, '');
+  return { connectionString, prefersTls: !new Client({ connectionString }).host.startsWith('/') };
+}
+
+/** In the words of the driver, which reports it without a code. */
+function isTlsUnsupported(error: unknown): boolean {
+  return error instanceof Error && error.message === 'The server does not support SSL connections';
+}
+
+/** Runs work on a connection of the pool, and closes it where the connection itself has failed. */
+async function runWithClient<T>(
+  connect: () => Promise<PoolClient>,
+  work: (client: PoolClient) => Promise<T>,
+): Promise<T> {
+  const client = await connect().catch((error: unknown) => {
+    throw toDatabaseFailure(error);
+  });
+  let isBroken = false;
+  // Between two statements there is no other listener, and an error without a listener would end the process.
+  const listener = (): void => {
+    isBroken = true;
+  };
+  client.on('error', listener);
+  try {
+    return await work(client);
+  } catch (error) {
+    isBroken ||= error instanceof DatabaseUnavailable;
+    throw error;
+  } finally {
+    client.off('error', listener);
+    client.release(isBroken);
+  }
+}
+
+function toPostgresConnection(client: PoolClient): Connection {
+  const send = async (query: TimedQuery): Promise<unknown[]> => {
+    try {
+      return (await client.query<Record<string, unknown>>(query)).rows;
+    } catch (error) {
+      throw toDatabaseFailure(error);
+    }
+  };
+  return {
+    rows: ({ name, text }, values, limitMs) => send({ name, text, values: [...values], query_timeout: limitMs }),
+    script: async (sql, limitMs) => {
+      await send({ text: sql, query_timeout: limitMs });
+    },
+  };
+}
+
+interface TimedQuery {
+  readonly name?: string;
+  readonly text: string;
+  readonly values?: unknown[];
+  /** Read by pg for each query; its types know it only for a whole connection. */
+  readonly query_timeout: number;
+}
+
+/**
+ * PGlite as a driver, a PostgreSQL inside this process on one connection: opens the data in a folder or, without one, in memory: empty, or as a snapshot (a file `*.tar` that `dumpDataDir`
+ * made) has it. Only one process may have a folder open.
+ */
+export async function openPglite(path?: string): Promise<Driver> {
+  // Loaded only where it is used: it is 27 MB of WebAssembly.
+  const { PGlite } = await import('@electric-sql/pglite');
+  if (path?.endsWith('.tar') === true)
+    return createPgliteDriver(await PGlite.create({ loadDataDir: await openAsBlob(path) }));
+  return createPgliteDriver(path === undefined ? await PGlite.create() : await PGlite.create(path));
+}
+
+export function createPgliteDriver(engine: PGlite): Driver {
+  return {
+    connections: 1,
+    ...toPgliteConnection(engine),
+    transaction: (work) => engine.transaction((transaction) => work(toPgliteConnection(transaction))),
+    close: () => engine.close(),
+  };
+}
+
+function toPgliteConnection(on: PGlite | Engine): Connection {
+  const mapped = (error: unknown): never => {
+    throw toDatabaseFailure(error);
+  };
+  // In this process there is no peer that could be silent, so nothing has a time limit.
+  return {
+    // PGlite has no named statements here; it parses in process, each time.
+    rows: async ({ text }, values) => (await on.query(text, [...values]).catch(mapped)).rows,
+    script: async (sql) => {
+      await on.exec(sql).catch(mapped);
+    },
+  };
 }

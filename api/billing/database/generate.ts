@@ -3,9 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { readCommandLine } from '../../../lib/command-line.ts';
-import type { Database, Statement } from './database.ts';
+import { type Database, migrationsFolder, openLedgerDatabase, type Statement } from './database.ts';
 import { readMigrations, type Migration } from './migrate.ts';
-import { migrationsFolder, openLedgerDatabase } from './open.ts';
 
 export const schemaFile = new URL('schema.sql', import.meta.url);
 

@@ -6,9 +6,8 @@ import { Client } from 'pg';
 import { z } from 'zod';
 import { readConfig } from '../../../lib/config.ts';
 import { createLog, type Logger } from '../../../lib/telemetry.ts';
-import { type Database, DatabaseUnavailable } from './database.ts';
+import { type Database, DatabaseUnavailable, migrationsFolder, openDatabase } from './database.ts';
 import { runInMigration, migrate, readMigrations } from './migrate.ts';
-import { migrationsFolder, openDatabase } from './open.ts';
 import { createRoles, type RoleLogin } from './roles.ts';
 
 const address = z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgres://');

@@ -1,7 +1,8 @@
 // The ledger: reserve, settle, release, pending costs, plain transactions and balances. All spending goes through here.
 import type { Account } from './accounts.ts';
-import { Batch, type Database, type Transaction } from '../database/database.ts';
+import { type Database, DatabaseUnavailable, type Transaction } from '../database/database.ts';
 import { formatMoney, type Money } from './money.ts';
+import * as statements from './statements.ts';
 import type {
   Budget,
   PendingCost,
@@ -10,9 +11,7 @@ import type {
   ReleaseOutcome,
   ReserveAnswer,
   SettleAnswer,
-} from './shapes.ts';
-import * as statements from './statements.ts';
-import { toUsageFields, type Usage } from './usage.ts';
+} from './statements.ts';
 
 /**
  * Where a cost comes from: in the router's answer, computed by it from its price list, or found later in its records.
@@ -40,6 +39,25 @@ export interface NetworkLimit {
   /** A salted hash. */
   readonly network: string;
   readonly limit: Money;
+}
+
+/** What was used, by whom. */
+export interface Usage {
+  /** What kind of use: ask, compare, v1, tool, app, visit. */
+  readonly kind: string;
+  /** A salted hash; never an address or a key. */
+  readonly caller?: string;
+  readonly app?: string;
+  readonly model?: string;
+  /** Name of the tool that was called, or for which a model was asked. */
+  readonly tool?: string;
+  readonly tokensIn?: number;
+  readonly tokensOut?: number;
+  readonly latencyMs?: number;
+  /** The version of the price list by which it was priced. */
+  readonly priceVersion?: string;
+  /** Id of the request that made it, as its sender got it in X-Request-Id; that of several, where one asks several models. */
+  readonly request?: string | undefined;
 }
 
 export interface ReserveRequest {
@@ -350,6 +368,23 @@ function toSideFields({ account, limit, within = [] }: LimitedAccount): Record<s
   };
 }
 
+/** A usage as the SQL functions read it. */
+function toUsageFields(usage: Usage): Record<string, unknown> {
+  const { kind, caller, app, model, tool, tokensIn, tokensOut, latencyMs, priceVersion, request } = usage;
+  return {
+    kind,
+    caller,
+    app,
+    model,
+    tool,
+    tokens_in: tokensIn,
+    tokens_out: tokensOut,
+    latency_ms: latencyMs,
+    price_version: priceVersion,
+    request,
+  };
+}
+
 function toLineFields({ account, amount }: Line): Record<string, unknown> {
   return { ...account, amount: formatMoney(amount) };
 }
@@ -357,4 +392,77 @@ function toLineFields({ account, amount }: Line): Record<string, unknown> {
 function takeRow<Row>(row: Row | undefined): Row {
   if (row === undefined) throw new Error('the database returned no row');
   return row;
+}
+
+interface Waiting<Item, Answer> {
+  readonly item: Item;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface BatchOptions {
+  /** Maximum number of items in one statement. */
+  readonly size: number;
+  /** Maximum number of statements in progress at the same time. */
+  readonly concurrency: number;
+}
+
+/**
+ * Gathers calls that arrive while a statement is in progress, and sends them together in the next one. An idle batch sends
+ * immediately, so a lone call waits for nothing; a busy one shares a round trip and a commit between
+ * all that wait. Answers come in the order of the items. When a shared statement fails, its items are sent one by one,
+ * so that one bad item spoils no other: `send` must allow being sent twice. When the database is gone, all fail immediately,
+ * those that wait for the next statement too.
+ */
+export class Batch<Item, Answer> {
+  readonly #send: (items: readonly Item[]) => Promise<readonly Answer[]>;
+  readonly #options: BatchOptions;
+  readonly #waiting: Waiting<Item, Answer>[] = [];
+  #flying = 0;
+
+  constructor(send: (items: readonly Item[]) => Promise<readonly Answer[]>, options: BatchOptions) {
+    this.#send = send;
+    this.#options = options;
+  }
+
+  run(item: Item): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject });
+      this.#start();
+    });
+  }
+
+  #start(): void {
+    while (this.#flying < this.#options.concurrency && this.#waiting.length > 0) {
+      this.#flying += 1;
+      const group = this.#waiting.splice(0, this.#options.size);
+      void this.#fly(group).finally(() => {
+        this.#flying -= 1;
+        this.#start();
+      });
+    }
+  }
+
+  async #fly(group: readonly Waiting<Item, Answer>[]): Promise<void> {
+    try {
+      const answers = await this.#send(group.map(({ item }) => item));
+      group.forEach((waiting, index) => {
+        deliver(waiting, answers[index]);
+      });
+    } catch (error) {
+      const isGone = error instanceof DatabaseUnavailable;
+      // Those that wait for their turn fail too: they have waited for this one, and would wait as long again.
+      const failed = isGone ? [...group, ...this.#waiting.splice(0)] : group;
+      if (group.length === 1 || isGone)
+        failed.forEach(({ reject }) => {
+          reject(error);
+        });
+      else for (const waiting of group) await this.#fly([waiting]);
+    }
+  }
+}
+
+function deliver<Item, Answer>(waiting: Waiting<Item, Answer>, answer: Answer | undefined): void {
+  if (answer === undefined) waiting.reject(new Error('the batch has no answer for this item'));
+  else waiting.resolve(answer);
 }

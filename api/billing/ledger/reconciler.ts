@@ -2,7 +2,7 @@
 // estimate what cannot be found. Also the shape of what a router has billed in a span of time, by its own records.
 import type { CostSource, Ledger } from './ledger.ts';
 import { type Money, zero } from './money.ts';
-import type { PendingCost } from './shapes.ts';
+import type { PendingCost } from './statements.ts';
 
 /**
  * What the router's records have of a call. `not made`: it never arrived, so it cost nothing. `never`: the router keeps no

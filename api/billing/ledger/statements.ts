@@ -1,8 +1,107 @@
-// The ledger's statements: one round trip each, parsed once per connection, answers checked.
+// The ledger's statements: one round trip each, parsed once per connection, answers checked and turned into our own types.
 import { z } from 'zod';
-import { prefixStatements } from '../database/database.ts';
 import { money } from './money.ts';
-import * as shapes from './shapes.ts';
+import { prefixStatements } from '../database/database.ts';
+
+const time = z.coerce.date();
+
+const limitedBudget = z.object({ limit: money.nullable(), used: money, held: money });
+/** One limited account after the call; limit is null where none was given. */
+export type Budget = z.output<typeof limitedBudget>;
+
+/** A call of today cost more than was reserved for it. */
+const stopReasons = ['stopped_caller', 'stopped_model'] as const;
+/** Others have to be settled first. */
+const flightReasons = ['in_flight_caller', 'in_flight_all', 'in_flight_model'] as const;
+export type StopReason = (typeof stopReasons)[number];
+export type FlightReason = (typeof flightReasons)[number];
+
+export const reserveAnswers = z.object({
+  answers: z.array(
+    z.object({
+      outcome: z
+        .enum(['held', 'refused', 'replayed', 'conflict'])
+        .transform((outcome) => (outcome === 'held' ? 'reserved' : outcome)),
+      refused_by: z.enum(['debit', 'credit', 'network', ...stopReasons, ...flightReasons]).nullable(),
+      state: z.string().nullable(),
+      expires_at: time.nullable(),
+      day_ends_at: time,
+      debit: limitedBudget.nullable(),
+      credit: limitedBudget.nullable(),
+    }),
+  ),
+});
+export type ReserveAnswer = z.output<typeof reserveAnswers>['answers'][number];
+
+/** Whether a call has to wait for others. */
+export function isFlightReason(reason: ReserveAnswer['refused_by']): reason is FlightReason {
+  return flightReasons.some((one) => one === reason);
+}
+
+export function isStopReason(reason: ReserveAnswer['refused_by']): reason is StopReason {
+  return stopReasons.some((one) => one === reason);
+}
+
+/** The verb is release in every layer but the stored states, which say voided. */
+const renameVoided = <Outcome extends string>(outcome: Outcome): Exclude<Outcome, 'voided'> | 'released' =>
+  outcome === 'voided' ? 'released' : (outcome as Exclude<Outcome, 'voided'>);
+
+const state = z.enum(['open', 'pending', 'settled', 'voided', 'expired', 'abandoned']).transform(renameVoided);
+export type HoldState = z.output<typeof state>;
+
+export const settleAnswers = z.object({
+  answers: z.array(
+    z.discriminatedUnion('outcome', [
+      z.object({ outcome: z.literal('unknown') }),
+      z.object({
+        outcome: z.enum(['settled', 'replayed']),
+        was: state,
+        cost: money,
+        held: money,
+        debit: limitedBudget.nullable(),
+      }),
+    ]),
+  ),
+});
+export type SettleAnswer = z.output<typeof settleAnswers>['answers'][number];
+
+const releaseOutcome = z.enum(['voided', 'replayed', 'unknown', 'settled', 'abandoned']).transform(renameVoided);
+export type ReleaseOutcome = z.output<typeof releaseOutcome>;
+export const releaseAnswers = z.object({ answers: z.array(z.object({ outcome: releaseOutcome })) });
+
+const pendOutcome = z.enum(['pending', 'settled', 'abandoned', 'unknown']);
+export type PendOutcome = z.output<typeof pendOutcome>;
+export const pendAnswer = z.object({ answer: z.object({ outcome: pendOutcome }) });
+
+export const pendingAnswers = z.object({
+  answers: z.array(
+    z.object({
+      hold: z.string(),
+      reason: z.enum(['missing', 'expired']),
+      reference: z.string().nullable(),
+      attempts: z.number().int(),
+      since: time,
+      called_at: time,
+      held: money,
+      estimate: money,
+    }),
+  ),
+});
+/**
+ * A call whose cost is not known; reference is the router's own id of it, where known. `held` is the maximum that it can
+ * cost, `estimate` what it is settled at if its cost is never found.
+ */
+export type PendingCost = z.output<typeof pendingAnswers>['answers'][number];
+
+export const postAnswer = z.object({
+  answer: z.object({
+    outcome: z
+      .enum(['booked', 'replayed', 'conflict'])
+      .transform((outcome) => (outcome === 'booked' ? 'posted' : outcome)),
+    id: z.string(),
+  }),
+});
+export type PostOutcome = z.output<typeof postAnswer>['answer']['outcome'];
 
 const defineStatement = prefixStatements('ledger');
 
@@ -13,40 +112,32 @@ const theAccount = `(select id from ledger.account where kind = $1 and owner = $
 
 // Here the three verbs meet SQL, where reserve is ledger.hold and release is ledger.void. The functions keep their names:
 // while replicas are replaced, older ones still call them.
-export const reserve = defineStatement(
-  'reserve',
-  'select ledger.hold($1::jsonb, $2) as answers',
-  shapes.reserveAnswers,
-);
+export const reserve = defineStatement('reserve', 'select ledger.hold($1::jsonb, $2) as answers', reserveAnswers);
 /** Where a request names networks. */
 export const reserveInNetworks = defineStatement(
   'reserve-in-networks',
   'select ledger.hold_in_networks($1::jsonb, $2) as answers',
-  shapes.reserveAnswers,
+  reserveAnswers,
 );
 /** The same where a request is a call that is limited by more than money. */
 export const reserveCalls = defineStatement(
   'reserve-calls',
   'select ledger.reserve($1::jsonb, $2) as answers',
-  shapes.reserveAnswers,
+  reserveAnswers,
 );
-export const settle = defineStatement('settle', 'select ledger.settle($1::jsonb, $2) as answers', shapes.settleAnswers);
-export const release = defineStatement(
-  'release',
-  'select ledger.void($1::uuid[], $2) as answers',
-  shapes.releaseAnswers,
-);
+export const settle = defineStatement('settle', 'select ledger.settle($1::jsonb, $2) as answers', settleAnswers);
+export const release = defineStatement('release', 'select ledger.void($1::uuid[], $2) as answers', releaseAnswers);
 export const releaseToolHolds = defineStatement(
   'release-tools',
   `select ledger.void(array(
     select p.hold_id from ledger.pending p join ledger.hold h on h.id = p.hold_id join ledger.account a on a.id = h.credit
     where a.kind in ('tool', 'revenue', 'margin') and p.abandoned_at is null order by p.hold_id limit 500), $1) as answers`,
-  shapes.releaseAnswers,
+  releaseAnswers,
 );
 export const pend = defineStatement(
   'pend',
   'select ledger.pend_at_estimate($1, $2, $3::jsonb, $4, $5, $6::numeric) as answer',
-  shapes.pendAnswer,
+  pendAnswer,
 );
 export const expire = defineStatement(
   'expire',
@@ -56,10 +147,10 @@ export const expire = defineStatement(
 export const claimPending = defineStatement(
   'claim',
   'select ledger.claim_pending($1, $2, $3) as answers',
-  shapes.pendingAnswers,
+  pendingAnswers,
 );
 export const deferPending = defineStatement('defer', 'select ledger.defer_pending($1, $2, $3, $4)', nothing);
-export const post = defineStatement('post', 'select ledger.post($1, $2, $3::jsonb, $4) as answer', shapes.postAnswer);
+export const post = defineStatement('post', 'select ledger.post($1, $2, $3::jsonb, $4) as answer', postAnswer);
 
 export const balance = defineStatement(
   'balance',

@@ -1,24 +1,8 @@
-// Usage events: what was used, by whom and when. Each has its own id, so one sent twice is counted once.
+// Usage events that cost nothing by themselves: what was used, by whom and when. Each has its own id, so one sent twice is
+// counted once.
 import type { Queryable } from '../database/database.ts';
+import type { Usage } from './ledger.ts';
 import { recordUsage } from './statements.ts';
-
-export interface Usage {
-  /** What kind of use: ask, compare, v1, tool, app, visit. */
-  readonly kind: string;
-  /** A salted hash; never an address or a key. */
-  readonly caller?: string;
-  readonly app?: string;
-  readonly model?: string;
-  /** Name of the tool that was called, or for which a model was asked. */
-  readonly tool?: string;
-  readonly tokensIn?: number;
-  readonly tokensOut?: number;
-  readonly latencyMs?: number;
-  /** The version of the price list by which it was priced. */
-  readonly priceVersion?: string;
-  /** Id of the request that made it, as its sender got it in X-Request-Id; that of several, where one asks several models. */
-  readonly request?: string | undefined;
-}
 
 /** A use that costs nothing by itself, such as a visit of an app, under the id that its source gave it. */
 export interface UsageEvent extends Omit<
@@ -38,23 +22,6 @@ export interface UsageEvent extends Omit<
   readonly bytesOut?: number;
   /** The run of a gateway that counted it. */
   readonly instance?: bigint;
-}
-
-/** A usage as the SQL functions read it. */
-export function toUsageFields(usage: Usage): Record<string, unknown> {
-  const { kind, caller, app, model, tool, tokensIn, tokensOut, latencyMs, priceVersion, request } = usage;
-  return {
-    kind,
-    caller,
-    app,
-    model,
-    tool,
-    tokens_in: tokensIn,
-    tokens_out: tokensOut,
-    latency_ms: latencyMs,
-    price_version: priceVersion,
-    request,
-  };
 }
 
 /**

@@ -19,9 +19,10 @@ import {
   createJsonResponse,
   type RequestContext,
 } from '../../http/index.ts';
-import { allowModels, type Catalog } from '../catalog.ts';
-import type { ModelCall, ModelCallResult, Settlement } from '../metered-router.ts';
-import { formatCostHeaders, type ModelServices } from '../model-endpoint.ts';
+import type { Catalog } from '../catalog.ts';
+import type { ModelServices } from '../endpoints.ts';
+import { formatCostHeaders, type ModelCall, type ModelCallResult, type Settlement } from '../metered-router.ts';
+import { allowModels } from '../payers.ts';
 import { createCallProblem, describeFailure, modelUnknown } from '../problems.ts';
 import type { StreamPart } from '../router/client.ts';
 import type { RouterFailure } from '../router/responses.ts';

@@ -1,10 +1,27 @@
 // /v1: chat completions, embeddings and models in the form that OpenAI clients speak, for callers and for hosted apps.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { idempotencyInFlight, idempotencyMismatch, ledgerUnavailable, quotaExhausted } from '../../billing/index.ts';
-import { defineEndpoint, type Endpoint, eventStreamType, fileBodyLimit } from '../../http/index.ts';
+import {
+  idempotencyInFlight,
+  idempotencyMismatch,
+  ledgerUnavailable,
+  type NoteCall,
+  type Payer,
+  quotaExhausted,
+  replayHeaders,
+  runOnce,
+} from '../../billing/index.ts';
+import {
+  createBufferedResponse,
+  defineEndpoint,
+  type Endpoint,
+  eventStreamType,
+  fileBodyLimit,
+  readIdempotencyKey,
+  type RequestContext,
+} from '../../http/index.ts';
 import type { Catalog } from '../catalog.ts';
-import { type ModelEndpointsOptions, respondOnce } from '../model-endpoint.ts';
+import type { ModelEndpointsOptions, ModelServices } from '../endpoints.ts';
 import { type Door, noKey, resolvePayer } from '../payers.ts';
 import * as problems from '../problems.ts';
 import { answerChat, answerEmbeddings } from './answers.ts';
@@ -111,6 +128,33 @@ function createEmbeddingsEndpoint(options: ModelEndpointsOptions, door: Door): E
       );
     },
   });
+}
+
+/** A response as it was sent; of a stream, all of its events. */
+const storedResponse = z.object({ text: z.string(), headers: z.record(z.string(), z.string()) });
+
+/**
+ * Makes a response once for each Idempotency-Key, or every time without one. `note` is given only with a key.
+ * @throws Problem
+ */
+async function respondOnce(
+  { idempotency }: Pick<ModelServices, 'idempotency'>,
+  context: RequestContext,
+  { name, payer, body }: { readonly name: string; readonly payer: Payer; readonly body: unknown },
+  respond: (signal: AbortSignal, note: NoteCall | undefined) => Promise<Response>,
+): Promise<Response> {
+  if (readIdempotencyKey(context.headers) === undefined) return respond(context.signal, undefined);
+  const { value, replayed } = await runOnce(idempotency, context, {
+    name,
+    payer,
+    body,
+    answer: storedResponse,
+    run: async (signal, note) => {
+      const response = await respond(signal, note);
+      return { text: await response.text(), headers: Object.fromEntries(response.headers) };
+    },
+  });
+  return createBufferedResponse(value.text, { headers: { ...value.headers, ...replayHeaders(replayed) } });
 }
 
 const modelEntry = z.object({

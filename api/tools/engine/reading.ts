@@ -171,7 +171,7 @@ function isFields(given: unknown): given is Record<string, unknown> {
 
 /** @throws Problem (method-not-allowed) if a GET would change stored data */
 function refuseChange(tool: Tool, { input }: Reading): void {
-  if (!tool.changes(input)) return;
+  if (tool.changes?.(input) !== true) return;
   const body = JSON.stringify(input);
   const example = body.length > 300 ? 'with the same fields' : `with the body ${body}`;
   throw new Problem(
@@ -184,7 +184,7 @@ function refuseChange(tool: Tool, { input }: Reading): void {
 /** @throws Problem (foreign-write) if a page of another site makes a browser without a key change stored data */
 export function refuseForeignChange(tool: Tool, { input }: Reading, headers: Headers): void {
   const read = (name: string): string | undefined => headers.get(name) ?? undefined;
-  if (!tool.changes(input) || read('authorization') !== undefined) return;
+  if (tool.changes?.(input) !== true || read('authorization') !== undefined) return;
   if (isCrossOrigin({ origin: read('origin'), host: read('host'), site: read('sec-fetch-site') }))
     throw new Problem(
       foreignWrite,

@@ -220,7 +220,8 @@ class RunningCall {
       late.reject(problem);
       this.#over.abort(problem);
     });
-    const working = tool.run(input, this.#context(clock));
+    // A tool that throws before it returns a promise fails like any other.
+    const working = (async () => tool.run(input, this.#context(clock)))();
     void working.catch(() => undefined).finally(leave);
     try {
       return await Promise.race([working, late.promise]);

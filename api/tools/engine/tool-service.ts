@@ -1,18 +1,33 @@
-// Runs a tool call for /t, MCP and A2A: returns its result, or starts a job if the tool is long-running.
-import { Problem, type ProblemType } from '../../../lib/problem.ts';
-import { httpProblems, createValidationProblem, invalidRequest, type InputPart } from '../../http/index.ts';
-import { billingProblems, type Payer, type Quota } from '../../billing/index.ts';
+// Runs a tool call for /t, MCP and A2A: returns its result, or starts a job if the tool is long-running. Its registry finds tools by
+// name, suggests names for a misspelled one, and explains why a tool is not available here.
+import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/server';
+import { Problem, type ProblemType, createUnknownNameProblem } from '../../../lib/problem.ts';
+import {
+  httpProblems,
+  createValidationProblem,
+  invalidRequest,
+  type InputPart,
+  type CallContext,
+} from '../../http/index.ts';
+import {
+  billingProblems,
+  formatMoney,
+  type Payer,
+  type PriceList,
+  type Quota,
+  resolveToolPrice,
+} from '../../billing/index.ts';
 import { modelProblems } from '../../models/index.ts';
 import { type ArtifactStore, buildArtifactUrl } from './artifacts.ts';
 import { fieldErrors } from './workers/worker-process.ts';
 import { toJobCost, refuseRaw } from './response.ts';
-import { unknownJob, noArtifact, toolFailed, toolProblems } from '../problems.ts';
+import { unknownJob, noArtifact, toolFailed, toolProblems, serviceOff, unknownTool } from '../problems.ts';
 import type { ToolRun, Runner, Via } from './runner.ts';
 import type { Artifact, Tool, Progress } from '../tool.ts';
-import type { ToolRegistry } from './tool-registry.ts';
 import type { JobName, Jobs, JobView } from './jobs/jobs.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
 import type { Reading } from './reading.ts';
+import { explainServiceOff, type OffCauses, type ServiceUrls } from '../services/backing-services.ts';
 
 export interface ToolServiceOptions {
   readonly toolRegistry: ToolRegistry;
@@ -304,3 +319,107 @@ export interface ResultMeta {
   /** URL that returns the job's status. */
   readonly pollUrl?: string;
 }
+
+export interface ToolRegistryOptions {
+  /** At their own prices. */
+  readonly tools: readonly Tool[];
+  readonly prices: PriceList;
+  readonly urls: ServiceUrls;
+  /** Why services are off, if the operator has set a reason. */
+  readonly offCauses?: OffCauses;
+  /** What is missing for calling models; undefined where nothing is. */
+  readonly modelsMissing: string | undefined;
+}
+
+export class ToolRegistry {
+  /** At the prices of the version of the price list in effect. */
+  readonly tools: readonly Tool[];
+  readonly #options: ToolRegistryOptions;
+  readonly #byName: ReadonlyMap<string, Tool>;
+
+  constructor(options: ToolRegistryOptions) {
+    this.#options = options;
+    this.tools = options.tools.map((tool) => applyListPrice(tool, options.prices));
+    this.#byName = new Map(this.tools.map((tool) => [tool.name, tool]));
+  }
+
+  /** `others`: further names to suggest. @throws Problem (unknown-tool) */
+  get(name: string, others: readonly string[] = []): Tool {
+    const tool = this.#byName.get(name);
+    if (tool === undefined) throw createUnknownToolProblem(name, [...this.#byName.keys(), ...others]);
+    return tool;
+  }
+
+  /** Why a tool is not available here, and which setting enables it; undefined when it is available. */
+  explainOff({ needs, asksModels }: Tool): string | undefined {
+    if (needs !== undefined && this.#options.urls[needs] === undefined)
+      return explainServiceOff(needs, this.#options.offCauses?.[needs]);
+    return asksModels === true ? this.#options.modelsMissing : undefined;
+  }
+
+  /** @throws Problem (service-off) when the service of this tool is off */
+  assertServiceOn({ needs }: Tool): void {
+    if (needs !== undefined && this.#options.urls[needs] === undefined)
+      throw new Problem(serviceOff, explainServiceOff(needs, this.#options.offCauses?.[needs]), {
+        members: { service: needs },
+      });
+  }
+}
+
+/** Gives a tool its price from the version of the price list in effect. */
+function applyListPrice(tool: Tool, prices: PriceList): Tool {
+  const { name, price: own } = tool;
+  return {
+    ...tool,
+    get price() {
+      return formatMoney(resolveToolPrice(prices.at(), name, own));
+    },
+  };
+}
+
+function createUnknownToolProblem(name: string, names: readonly string[]): Problem {
+  return createUnknownNameProblem(unknownTool, { says: 'Unknown tool', name, names, all: 'GET /t lists all tools.' });
+}
+
+export interface ExternalToolCall {
+  readonly given: Readonly<Record<string, unknown>>;
+  readonly context: CallContext;
+  readonly signal: AbortSignal;
+}
+
+/** A search for words in the operations of all apps, or of one app. */
+export interface ExternalSearch {
+  readonly query: string;
+  readonly app?: string | undefined;
+  readonly limit: number;
+}
+
+export interface ExternalTool {
+  /** The app that it belongs to. */
+  readonly app: string;
+  call(call: ExternalToolCall): Promise<CallToolResult>;
+}
+
+/** One that a search found. */
+export interface FoundTool extends ListedTool {
+  readonly app: string;
+}
+
+/** Tools that come and go while the process runs: operations of hosted apps. */
+export interface ExternalTools {
+  /** Lists the tools of one app in a stable order. @throws Problem (unknown-app, app-not-live) */
+  list(app: string): readonly ListedTool[];
+  /** Returns the best matches first, and the total number. @throws Problem (unknown-app, app-not-live) */
+  search(search: ExternalSearch): { readonly found: readonly FoundTool[]; readonly total: number };
+  /** All current names, for suggestions. */
+  names(): readonly string[];
+  /** Finds a tool by its current or a former name. Its `call` throws a Problem on failure. */
+  find(name: string): Promise<ExternalTool | undefined>;
+}
+
+export const noExternalTools: ExternalTools = {
+  list: () => [],
+  search: () => ({ found: [], total: 0 }),
+  names: () => [],
+  find: () => Promise.resolve(undefined),
+};

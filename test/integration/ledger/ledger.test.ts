@@ -14,7 +14,7 @@ import { z } from 'zod';
 import { toCallerAccount, toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney, fromPicoDollars, sumMoney, type Money } from '../../../api/billing/ledger/money.ts';
-import { openDatabase, openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { openDatabase, openLedgerDatabase } from '../../../api/billing/database/database.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
 import { ledgerSuite, someHold } from '../../support/ledger/suite.ts';
 import { chooseRepetitions } from '../../support/repetitions.ts';

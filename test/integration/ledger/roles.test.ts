@@ -11,9 +11,13 @@ import { Client } from 'pg';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import type { Database } from '../../../api/billing/database/database.ts';
+import {
+  type Database,
+  migrationsFolder,
+  openDatabase,
+  openLedgerDatabase,
+} from '../../../api/billing/database/database.ts';
 import { migrate, readMigrations } from '../../../api/billing/database/migrate.ts';
-import { migrationsFolder, openDatabase, openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { prepareDatabase } from '../../../api/billing/database/prepare.ts';
 import { toKeyAccount, toRevenueAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';

@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, test } from 'vitest';
-import type { Database } from '../../../api/billing/database/database.ts';
 import { readObjects, renderSchema, schemaFile } from '../../../api/billing/database/generate.ts';
 import { migrate, readMigrations } from '../../../api/billing/database/migrate.ts';
-import { migrationsFolder, openDatabase } from '../../../api/billing/database/open.ts';
+import { type Database, migrationsFolder, openDatabase } from '../../../api/billing/database/database.ts';
 import { dumpSchema, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 const migrations = readMigrations(migrationsFolder);

@@ -12,7 +12,7 @@ import { z } from 'zod';
 import { toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, parseMoney, sumMoney } from '../../../api/billing/ledger/money.ts';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/database.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
 import { until } from '../../support/kubernetes/until.ts';
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/database.ts';
 import { toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney, sumMoney } from '../../../api/billing/ledger/money.ts';

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
-import type { Database } from '../../../api/billing/database/database.ts';
+import { type Database, openLedgerDatabase } from '../../../api/billing/database/database.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import {
   formatMoney,
@@ -18,7 +18,6 @@ import {
   sumMoney,
   type Money,
 } from '../../../api/billing/ledger/money.ts';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
 import { parseExact } from '../../../api/models/router/responses.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/database.ts';
 import { toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, toDollarNumber } from '../../../api/billing/ledger/money.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { openDatabase } from '../../../api/billing/database/open.ts';
+import { openDatabase } from '../../../api/billing/database/database.ts';
 import { asMigrator } from '../../support/ledger/postgres.ts';
 import { startLab, type Lab } from '../../support/monitoring/lab.ts';
 import { watch, type Watch } from '../../support/monitoring/watch.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney } from '../../../api/billing/ledger/money.ts';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/database.ts';
 import { toCallerAccount } from '../../../api/billing/ledger/accounts.ts';
 import { anonymous, ended, jobSuite, shortJobs } from '../../support/tools/jobs-suite.ts';
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';

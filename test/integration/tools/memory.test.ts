@@ -1,6 +1,6 @@
 // Memory on a real PostgreSQL.
 import { afterAll, beforeAll } from 'vitest';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/database.ts';
 import { memorySuite } from '../../support/tools/memory-suite.ts';
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 

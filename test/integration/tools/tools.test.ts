@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { toCallerAccount, toToolAccount } from '../../../api/billing/ledger/accounts.ts';
 import { formatMoney, parseMoney } from '../../../api/billing/ledger/money.ts';
 import type { Ledger } from '../../../api/billing/ledger/ledger.ts';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/database.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { completion, reply, startScriptedRouter, type ScriptedRouter } from '../../support/models/scripted-router.ts';
 import { artifactSuite } from '../../support/tools/artifacts-suite.ts';

@@ -1,5 +1,5 @@
 // The ledger as a few lines of plain arithmetic, to compare the real one with.
-import type { HoldState } from '../../../api/billing/ledger/shapes.ts';
+import type { HoldState } from '../../../api/billing/ledger/statements.ts';
 
 export interface ModelHold {
   readonly caller: string;

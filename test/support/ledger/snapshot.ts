@@ -4,8 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import { migrate, readMigrations } from '../../../api/billing/database/migrate.ts';
-import { Database } from '../../../api/billing/database/database.ts';
-import { migrationsFolder, createPgliteDriver } from '../../../api/billing/database/open.ts';
+import { Database, migrationsFolder, createPgliteDriver } from '../../../api/billing/database/database.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const cache = join(root, 'node_modules/.cache/moorage');

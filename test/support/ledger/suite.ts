@@ -12,11 +12,10 @@ import {
   toKeyAccount,
   toRevenueAccount,
 } from '../../../api/billing/ledger/accounts.ts';
-import type { Database } from '../../../api/billing/database/database.ts';
+import { type Database, migrationsFolder } from '../../../api/billing/database/database.ts';
 import { Ledger, type Line, type ReserveRequest } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney, type Money } from '../../../api/billing/ledger/money.ts';
 import { migrate, readMigrations } from '../../../api/billing/database/migrate.ts';
-import { migrationsFolder } from '../../../api/billing/database/open.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
 import { recordUses } from '../../../api/billing/ledger/usage.ts';
 import { estimateSuite } from './estimate-suite.ts';

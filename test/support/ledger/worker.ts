@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { toCallerAccount, toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, parseMoney, fromPicoDollars } from '../../../api/billing/ledger/money.ts';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/database.ts';
 
 const [mode, url = '', caller = '', routerLog = ''] = process.argv.slice(2);
 const debit = (limit: string) => ({ account: toCallerAccount(caller), limit: parseMoney(limit) });

@@ -5,14 +5,13 @@ import { createRequestListener } from '../../../api/http/application.ts';
 import { createBlockList } from '../../../lib/subnets.ts';
 import { createDiscoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { openLedgerDatabase, type Database } from '../../../api/billing/database/database.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import { startModels } from '../../../api/models/start.ts';
 import { toOpenAiError } from '../../../api/models/v1/answers.ts';
 import type { ModelApp } from '../../../api/models/payers.ts';
 import { createHttpMetrics } from '../../../lib/telemetry.ts';
-import type { Database } from '../../../api/billing/database/database.ts';
 import { baseUrl, silent } from '../api/sample.ts';
 import { send } from '../api/send.ts';
 

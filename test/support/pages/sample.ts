@@ -17,8 +17,8 @@ import {
   projectList,
   rankList,
 } from '../../../api/catalog/index.ts';
-import { comparisonResult } from '../../../api/models/compare/comparison.ts';
-import { comparisonAnswer } from '../../../api/models/compare/endpoint.ts';
+import { comparisonResult } from '../../../api/models/comparison.ts';
+import { comparisonAnswer } from '../../../api/models/endpoints.ts';
 import { startPages } from '../../../api/pages/pages.ts';
 import { createSubmitEndpoints, type SubmitServices } from '../../../api/apps/submit/endpoints.ts';
 import { createHttpMetrics } from '../../../lib/telemetry.ts';

@@ -1,5 +1,5 @@
 // A process of its own that brings the record up to date in small steps until it is killed: node worker.ts DATABASE_URL NOW
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/database.ts';
 import { readReceiptSettings } from '../../../api/accounting/receipts/config.ts';
 import { advanceLog, Signer } from '../../../api/accounting/receipts/ledger-log.ts';
 

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, parseMoney } from '../../../api/billing/ledger/money.ts';
-import { createAnonymousPayer, createKeyPayer, type Payer } from '../../../api/billing/payer.ts';
+import { createAnonymousPayer, createKeyPayer, type Payer } from '../../../api/billing/ledger/accounts.ts';
 import { ArtifactStore } from '../../../api/tools/engine/artifacts.ts';
 import type { JobRun, JobView, JobWork } from '../../../api/tools/engine/jobs/jobs.ts';
 import { Jobs, type JobsOptions } from '../../../api/tools/engine/jobs/jobs.ts';

@@ -4,7 +4,7 @@ import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { fromPicoDollars, parseMoney } from '../../../api/billing/ledger/money.ts';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../../api/billing/database/database.ts';
 import { shortJobs } from './jobs-suite.ts';
 
 const [url = '', log = ''] = process.argv.slice(2);

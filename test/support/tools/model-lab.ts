@@ -4,17 +4,15 @@ import { Registry } from 'prom-client';
 import { migratedDatabase } from '../ledger/snapshot.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
-import { CallsInFlight } from '../../../api/billing/calls-in-flight.ts';
+import { openLedgerDatabase, type Database } from '../../../api/billing/database/database.ts';
+import { CallsInFlight, Wallet } from '../../../api/billing/wallet.ts';
 import { Settlements } from '../../../api/billing/settlements.ts';
-import { Wallet } from '../../../api/billing/wallet.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
 import { CallerKeys } from '../../../api/models/caller-keys.ts';
 import { MeteredRouter, createModelMetrics } from '../../../api/models/metered-router.ts';
-import { createAnonymousPayer, createKeyPayer, type Payer } from '../../../api/billing/payer.ts';
+import { createAnonymousPayer, createKeyPayer, type Payer } from '../../../api/billing/ledger/accounts.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
 import { ModelSpender, type ModelSpenderOptions } from '../../../api/tools/engine/spender.ts';
-import type { Database } from '../../../api/billing/database/database.ts';
 import {
   startScriptedRouter,
   type RouterRequest,

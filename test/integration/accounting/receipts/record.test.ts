@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, test } from 'vitest';
 import { Client } from 'pg';
 import type { Database } from '../../../../api/billing/index.ts';
 import { migrate, readMigrations } from '../../../../api/billing/database/migrate.ts';
-import { migrationsFolder, openDatabase, openLedgerDatabase } from '../../../../api/billing/database/open.ts';
+import { migrationsFolder, openDatabase, openLedgerDatabase } from '../../../../api/billing/database/database.ts';
 import { advanceLog } from '../../../../api/accounting/receipts/ledger-log.ts';
 import { verifyRecord } from '../../../../api/accounting/receipts/verify/record.ts';
 import { asSuperuser, startPostgres, type Postgres } from '../../../support/ledger/postgres.ts';

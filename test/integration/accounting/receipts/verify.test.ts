@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { freePort } from '../../../support/free-port.ts';
-import { openDatabase } from '../../../../api/billing/database/open.ts';
+import { openDatabase } from '../../../../api/billing/database/database.ts';
 import { asSuperuser, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { advanceTo, keys, privateKey, receiptKey } from '../../../support/receipts/record.ts';
 import { Signer } from '../../../../api/accounting/receipts/ledger-log.ts';

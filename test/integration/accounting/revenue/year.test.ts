@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import type { Database } from '../../../../api/billing/database/database.ts';
-import { openDatabase, openLedgerDatabase } from '../../../../api/billing/database/open.ts';
+import { type Database, openDatabase, openLedgerDatabase } from '../../../../api/billing/database/database.ts';
 import { toAuthorAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, parseMoney, type Money } from '../../../../api/billing/ledger/money.ts';

@@ -13,8 +13,7 @@ import { StreamResponse, type Task } from '@a2a-js/sdk';
 import { legacyPushNotificationToV1StreamResponse } from '@a2a-js/sdk/compat/v0_3';
 import { afterAll, beforeAll, beforeEach, test } from 'vitest';
 import { z } from 'zod';
-import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
-import type { Database } from '../../../../api/billing/database/database.ts';
+import { openLedgerDatabase, type Database } from '../../../../api/billing/database/database.ts';
 import { asTask, clientOf, collect, lineOf, request, stateOf, versions } from '../../../support/a2a/clients.ts';
 import { sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 

@@ -4,9 +4,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'vitest';
-import { DatabaseUnavailable, isTransient, toDatabaseFailure } from '../../../../api/billing/database/database.ts';
+import {
+  DatabaseUnavailable,
+  isTransient,
+  toDatabaseFailure,
+  openDatabase,
+} from '../../../../api/billing/database/database.ts';
 import { readMigrations } from '../../../../api/billing/database/migrate.ts';
-import { openDatabase } from '../../../../api/billing/database/open.ts';
 import { repeat } from '../../../../api/billing/open-ledger.ts';
 
 test('a task with work left runs again at once, a failed one is reported and retried later, and the signal ends it', async () => {

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { test } from 'vitest';
-import { createAnonymousPayer, createKeyPayer } from '../../../../api/billing/payer.ts';
-import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
+import { createAnonymousPayer, createKeyPayer } from '../../../../api/billing/ledger/accounts.ts';
+import { openLedgerDatabase } from '../../../../api/billing/database/database.ts';
 import { formatMoney, parseMoney } from '../../../../api/billing/ledger/money.ts';
 import {
   computeCharge,

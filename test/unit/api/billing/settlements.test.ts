@@ -7,16 +7,16 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, test } from 'vitest';
 import { Settlements, Journal, type JournalEntry } from '../../../../api/billing/settlements.ts';
 import { Wallet } from '../../../../api/billing/wallet.ts';
-import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../../../api/billing/database/database.ts';
 import {
   toCallerAccount,
   toKeyAccount,
   toMarginAccount,
   toPlatformAccount,
+  createAnonymousPayer,
 } from '../../../../api/billing/ledger/accounts.ts';
 import { Ledger, type SettleRequest } from '../../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney } from '../../../../api/billing/ledger/money.ts';
-import { createAnonymousPayer } from '../../../../api/billing/payer.ts';
 import { silent } from '../../../support/api/sample.ts';
 import { migratedDatabase } from '../../../support/ledger/snapshot.ts';
 

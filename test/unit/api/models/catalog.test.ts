@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'vitest';
 import { readCatalog } from '../../../../api/models/catalog.ts';
 import { parseMoney } from '../../../../api/billing/ledger/money.ts';
-import { pickSpread } from '../../../../api/models/compare/comparison.ts';
+import { pickSpread } from '../../../../api/models/comparison.ts';
 
 test('the models shipped are the ten of the interface, in its order [spec models.ids]', () => {
   assert.deepEqual(readCatalog().ids, [

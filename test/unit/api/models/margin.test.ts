@@ -5,7 +5,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { computeKeyedHash } from '../../../../api/http/request.ts';
 import { toKeyAccount } from '../../../../api/billing/ledger/accounts.ts';
-import type { Budget } from '../../../../api/billing/ledger/shapes.ts';
+import type { Budget } from '../../../../api/billing/ledger/statements.ts';
 import { parseMoney } from '../../../../api/billing/ledger/money.ts';
 import { readCatalog } from '../../../../api/models/catalog.ts';
 import {

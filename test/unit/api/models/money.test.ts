@@ -6,7 +6,7 @@ import { formatMoney, toDollarNumber, parseMoney, fromPicoDollars } from '../../
 import { computeMaxCost, countMaxTokens } from '../../../../api/billing/prices.ts';
 import { parseExact, usage } from '../../../../api/models/router/responses.ts';
 import { liteLlm, openRouter, type RouterHeaders } from '../../../../api/models/router/shapes.ts';
-import { computeSpreadRatio, summarizeComparison } from '../../../../api/models/compare/comparison.ts';
+import { computeSpreadRatio, summarizeComparison } from '../../../../api/models/comparison.ts';
 
 test('money keeps its digits where a float would not', () => {
   assert.deepEqual(parseExact('{"usage":{"cost":0.1234567890123456789,"prompt_tokens":3},"price":0.10}'), {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { parseMoney, zero } from '../../../../api/billing/ledger/money.ts';
-import { createAnonymousPayer, createAppPayer, createKeyPayer } from '../../../../api/billing/payer.ts';
+import { createAnonymousPayer, createAppPayer, createKeyPayer } from '../../../../api/billing/ledger/accounts.ts';
 import { createCallProblem } from '../../../../api/models/problems.ts';
 import { toRefusal, RouterFailure } from '../../../../api/models/router/responses.ts';
 

@@ -4,8 +4,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, test } from 'vitest';
 import { z } from 'zod';
 import { addSamples } from '../../../../../api/accounting/metering/compute-receiver.ts';
-import type { Database } from '../../../../../api/billing/database/database.ts';
-import { openDatabase } from '../../../../../api/billing/database/open.ts';
+import { type Database, openDatabase } from '../../../../../api/billing/database/database.ts';
 import type { ComputeSample } from '../../../../../crds/reports.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 

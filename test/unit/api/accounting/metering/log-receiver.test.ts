@@ -12,8 +12,7 @@ import { createMeteringMetrics } from '../../../../../api/accounting/metering/me
 import { createVisitorResolver } from '../../../../../api/accounting/metering/request-class.ts';
 import { readResponse, writeRequest } from '../../../../../api/accounting/metering/shipper/sender.ts';
 import { createIntake, declareLosses } from '../../../../../api/accounting/metering/usage-store.ts';
-import type { Database } from '../../../../../api/billing/database/database.ts';
-import { openDatabase } from '../../../../../api/billing/database/open.ts';
+import { type Database, openDatabase } from '../../../../../api/billing/database/database.ts';
 import { silent } from '../../../../support/api/sample.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'vitest';
 import { renderSchema, schemaFile } from '../../../../../api/billing/database/generate.ts';
 import { readMigrations } from '../../../../../api/billing/database/migrate.ts';
-import { migrationsFolder, openDatabase } from '../../../../../api/billing/database/open.ts';
+import { migrationsFolder, openDatabase } from '../../../../../api/billing/database/database.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
 test('api/billing/database/schema.sql is what npm run generate writes', async () => {

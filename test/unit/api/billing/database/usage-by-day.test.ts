@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
 import { migrate, readMigrations } from '../../../../../api/billing/database/migrate.ts';
-import { migrationsFolder, openDatabase } from '../../../../../api/billing/database/open.ts';
+import { migrationsFolder, openDatabase } from '../../../../../api/billing/database/database.ts';
 import { Ledger } from '../../../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { someHold } from '../../../../support/ledger/suite.ts';

@@ -4,8 +4,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { formatArray } from '../../../../../api/billing/ledger/usage.ts';
-import type { Database } from '../../../../../api/billing/database/database.ts';
-import { openDatabase } from '../../../../../api/billing/database/open.ts';
+import { type Database, openDatabase } from '../../../../../api/billing/database/database.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
 let database: Database;

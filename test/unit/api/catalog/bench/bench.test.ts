@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts';
-import type { Database } from '../../../../../api/billing/database/database.ts';
+import { openLedgerDatabase, type Database } from '../../../../../api/billing/database/database.ts';
 import { readBenchmarks, readEntry } from '../../../../../api/catalog/bench/benchmark.ts';
 import { createBenchEndpoints } from '../../../../../api/catalog/bench/endpoints.ts';
 import { readFigures } from '../../../../../api/catalog/bench/bench.ts';

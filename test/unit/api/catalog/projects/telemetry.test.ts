@@ -1,8 +1,7 @@
 // Telemetry of an app: the windows, exact costs, and the reason for each null.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import type { Database } from '../../../../../api/billing/database/database.ts';
-import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts';
+import { type Database, openLedgerDatabase } from '../../../../../api/billing/database/database.ts';
 import { readTelemetry, createTelemetryReader } from '../../../../../api/catalog/projects/telemetry.ts';
 import { type Telemetry, telemetry as schema } from '../../../../../api/catalog/projects/views.ts';
 import { Callers } from '../../../../../api/catalog/rank/retention.ts';

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import type { Database } from '../../../../../api/billing/database/database.ts';
-import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts';
+import { type Database, openLedgerDatabase } from '../../../../../api/billing/database/database.ts';
 import { recordUses, type UsageEvent } from '../../../../../api/billing/ledger/usage.ts';
 import { readTelemetry } from '../../../../../api/catalog/projects/telemetry.ts';
 import { telemetry as schema } from '../../../../../api/catalog/projects/views.ts';

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import type { Database } from '../../../../../api/billing/database/database.ts';
-import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts';
+import { type Database, openLedgerDatabase } from '../../../../../api/billing/database/database.ts';
 import {
   Callers,
   estimateKaplanMeier,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { afterAll, beforeAll, test } from 'vitest';
-import { comparisonAnswer } from '../../../../../api/models/compare/endpoint.ts';
+import { comparisonAnswer } from '../../../../../api/models/endpoints.ts';
 import { createAskModelTool } from '../../../../../api/tools/builtin/ask-model/ask-model.ts';
 import { createCompareModelsTool } from '../../../../../api/tools/builtin/compare-models/compare-models.ts';
 import { findLanguage } from '../../../../../api/tools/builtin/languages.ts';

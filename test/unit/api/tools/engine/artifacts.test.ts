@@ -4,7 +4,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { toToolAccount } from '../../../../../api/billing/ledger/accounts.ts';
-import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts';
+import { openLedgerDatabase } from '../../../../../api/billing/database/database.ts';
 import { json } from '../../../../support/models/sample.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
 import { artifactSuite } from '../../../../support/tools/artifacts-suite.ts';

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Database } from '../../../../../../api/billing/database/database.ts';
-import { openLedgerDatabase } from '../../../../../../api/billing/database/open.ts';
+import { type Database, openLedgerDatabase } from '../../../../../../api/billing/database/database.ts';
 import { readVisitFigures } from '../../../../../../api/catalog/bench/bench.ts';
 import { prepareCampaign } from '../../../../../../api/catalog/bench/run/runner.ts';
 import { makeVisits, visitApp } from '../../../../../../api/catalog/bench/run/visit.ts';

@@ -2,8 +2,7 @@
 import { afterAll, beforeAll } from 'vitest';
 import { z } from 'zod';
 import { migratedDatabase } from '../../../../../support/ledger/snapshot.ts';
-import type { Database } from '../../../../../../api/billing/database/database.ts';
-import { openLedgerDatabase } from '../../../../../../api/billing/database/open.ts';
+import { type Database, openLedgerDatabase } from '../../../../../../api/billing/database/database.ts';
 import { jobSuite } from '../../../../../support/tools/jobs-suite.ts';
 
 let database: Database;

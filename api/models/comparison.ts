@@ -1,6 +1,6 @@
 // A comparison: one prompt to several models in parallel, for POST /api/compare and the tool compare_models.
 import { z } from 'zod';
-import { Problem, type ProblemType } from '../../../lib/problem.ts';
+import { Problem, type ProblemType } from '../../lib/problem.ts';
 import {
   callsInFlight,
   callsStopped,
@@ -15,11 +15,18 @@ import {
   computeRemaining,
   type Spend,
   sumMoney,
-} from '../../billing/index.ts';
-import { allowModels, type Catalog, type Model } from '../catalog.ts';
-import type { ModelCall, ModelCallResult, Settlement } from '../metered-router.ts';
-import { getAnswerOrThrow, type ModelServices, toMeasurement } from '../model-endpoint.ts';
-import { keyRefused } from '../problems.ts';
+} from '../billing/index.ts';
+import type { Catalog, Model } from './catalog.ts';
+import type { ModelServices } from './endpoints.ts';
+import {
+  getAnswerOrThrow,
+  type ModelCall,
+  type ModelCallResult,
+  type Settlement,
+  toMeasurement,
+} from './metered-router.ts';
+import { allowModels } from './payers.ts';
+import { keyRefused } from './problems.ts';
 
 /** Maximum number of models in one comparison. */
 export const maxModels = 5;

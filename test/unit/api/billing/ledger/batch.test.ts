@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { Batch, DatabaseUnavailable } from '../../../../../api/billing/database/database.ts';
+import { DatabaseUnavailable } from '../../../../../api/billing/database/database.ts';
+import { Batch } from '../../../../../api/billing/ledger/ledger.ts';
 
 test('each caller gets the answer to its own item, whatever the size and the number of concurrency', async () => {
   await fc.assert(
