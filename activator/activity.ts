@@ -35,11 +35,11 @@ export function createActivity(now: () => number = () => performance.now()): Act
   let total = 0;
 
   function getEntry(app: string): Entry {
-    const known = entries.get(app);
-    if (known !== undefined) return known;
-    const made: Entry = { inFlight: 0, endedAt: undefined, closed: undefined, wakes: [] };
-    entries.set(app, made);
-    return made;
+    const existing = entries.get(app);
+    if (existing !== undefined) return existing;
+    const entry: Entry = { inFlight: 0, endedAt: undefined, closed: undefined, wakes: [] };
+    entries.set(app, entry);
+    return entry;
   }
 
   return {

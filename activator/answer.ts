@@ -92,8 +92,8 @@ export function choosePatience(request: PatientRequest, limitMs: number, rests =
 /** Seconds of `wait` in the header Prefer. */
 function parsePreferredWait(header: string | string[] | undefined): number | undefined {
   const text = Array.isArray(header) ? header.join(',') : (header ?? '');
-  const found = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,6})"?\s*(?=$|[,;])/i.exec(text);
-  return found === null ? undefined : Number(found[1]);
+  const match = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,6})"?\s*(?=$|[,;])/i.exec(text);
+  return match === null ? undefined : Number(match[1]);
 }
 
 /** A person opens a page. Fetches and frames have another mode, and other programs do not send this header. */
@@ -132,12 +132,12 @@ const styleHash = createHash('sha256').update(style).digest('base64');
 
 const texts = {
   en: {
-    title: (app: string) => `${app} is waking up`,
+    formatTitle: (app: string) => `${app} is waking up`,
     why: 'It was asleep because nobody used it. This page opens it as soon as it is ready',
     usual: (seconds: number) => `, usually within ${seconds === 1 ? 'a second' : `${seconds} seconds`}.`,
   },
   zh: {
-    title: (app: string) => `${app} 正在唤醒`,
+    formatTitle: (app: string) => `${app} 正在唤醒`,
     why: '由于无人使用，它已休眠。准备就绪后，此页面会自动打开它',
     usual: (seconds: number) => `，通常在 ${seconds} 秒内。`,
   },
@@ -151,7 +151,7 @@ export function renderWaitingPage(
 ): { body: string; headers: Record<string, string> } {
   const lang = /^\s*zh\b/i.test(language ?? '') ? 'zh' : 'en';
   const text = texts[lang];
-  const title = escapeHtml(text.title(app));
+  const title = escapeHtml(text.formatTitle(app));
   const body = `<!doctype html>
 <html lang="${lang}">
 <head>

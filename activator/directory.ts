@@ -64,13 +64,13 @@ export function createDirectory({ apps, pods, namespace, domain }: DirectoryOpti
       return name.endsWith(`.${domain}`) ? get(name.slice(0, -domain.length - 1)) : undefined;
     },
     listBackends(app) {
-      const found = pods.listByIndex(byApp, app).flatMap(({ metadata, view }): Backend[] => {
+      const backends = pods.listByIndex(byApp, app).flatMap(({ metadata, view }): Backend[] => {
         const { address, port, isReady } = view;
         const isRetired = performance.now() < (retired.get(metadata.uid) ?? 0);
         return address === undefined || port === 0 || isRetired ? [] : [{ pod: metadata.name, address, port, isReady }];
       });
-      const ready = found.filter(({ isReady }) => isReady);
-      return ready.length > 0 ? ready : found;
+      const ready = backends.filter(({ isReady }) => isReady);
+      return ready.length > 0 ? ready : backends;
     },
     subscribe(changed) {
       apps.subscribe(({ object }) => {

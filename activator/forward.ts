@@ -182,14 +182,14 @@ export type RawHeaders = readonly string[];
 
 /** The headers that the app gets. @param upgrade the requested protocol */
 export function buildRequestHeaders(request: IncomingMessage, upgrade?: string): string[] {
-  const kept = keepEndToEnd(request.rawHeaders, request.headers.connection);
+  const headers = keepEndToEnd(request.rawHeaders, request.headers.connection);
   const takesTrailers = /\btrailers\b/i.test(String(request.headers.te));
   const ownConnection =
     upgrade === undefined
       ? ['Connection', takesTrailers ? 'close, TE' : 'close', ...(takesTrailers ? ['TE', 'trailers'] : [])]
       : ['Connection', 'Upgrade', 'Upgrade', upgrade];
   return [
-    ...kept,
+    ...headers,
     ...ownConnection,
     ...(request.headers['transfer-encoding'] === undefined ? [] : ['Transfer-Encoding', 'chunked']),
   ];
@@ -201,14 +201,14 @@ export function buildResponseHeaders(response: IncomingMessage): string[] {
 }
 
 function keepEndToEnd(raw: RawHeaders, connection = ''): string[] {
-  const named = new Set(
+  const hopByHop = new Set(
     connection
       .toLowerCase()
       .split(',')
       .map((name) => name.trim()),
   );
   return toPairs(raw)
-    .filter(([name]) => !ofConnection.has(name.toLowerCase()) && !named.has(name.toLowerCase()))
+    .filter(([name]) => !ofConnection.has(name.toLowerCase()) && !hopByHop.has(name.toLowerCase()))
     .flat();
 }
 
@@ -241,14 +241,14 @@ function readNetwork(client: string): string {
   const [head = '', tail] = new URL(`http://[${client}]/`).hostname.slice(1, -1).split('::');
   const groups = head === '' ? [] : head.split(':');
   const missing = tail === undefined ? 0 : 8 - groups.length - (tail === '' ? 0 : tail.split(':').length);
-  const all = [...groups, ...new Array<string>(missing).fill('0')];
-  const fourth = Number.parseInt(all[3] ?? '0', 16) & 0xff00;
-  return `${[...all.slice(0, 3), fourth.toString(16)].join(':')}::/56`;
+  const fullGroups = [...groups, ...new Array<string>(missing).fill('0')];
+  const fourth = Number.parseInt(fullGroups[3] ?? '0', 16) & 0xff00;
+  return `${[...fullGroups.slice(0, 3), fourth.toString(16)].join(':')}::/56`;
 }
 
 /** Without port, brackets, zone, and the prefix of a mapped IPv4 address. */
 function readAddress(hop: string): string {
   const text = hop.trim();
-  const bare = /^\[(.*)\](?::\d+)?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text)?.[1] ?? text;
-  return bare.replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '');
+  const address = /^\[(.*)\](?::\d+)?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text)?.[1] ?? text;
+  return address.replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '');
 }

@@ -9,7 +9,7 @@ export interface GateOptions extends WakeOptions {
 }
 
 /** A connection to an app. */
-export interface Passage {
+export interface Connection {
   readonly socket: Socket;
   /** Whether the request was held. */
   readonly wasHeld: boolean;
@@ -17,14 +17,14 @@ export interface Passage {
 
 export interface Gate {
   /** `client`: the client network, from `readClient`. @throws Refusal, or the signal's reason */
-  enter(app: AppView, signal: AbortSignal, client?: string): Promise<Passage>;
+  enter(app: AppView, signal: AbortSignal, client?: string): Promise<Connection>;
   /** The same for a look by the platform, which is never held, since it must not wake an app. */
-  peek(app: AppView, signal: AbortSignal): Promise<Passage>;
+  peek(app: AppView, signal: AbortSignal): Promise<Connection>;
   /** Milliseconds that the app has been waking; undefined: it is not. */
   measureWaking(app: string): number | undefined;
   /** Something has changed about the app. */
-  nudge(app: string): void;
-  readonly held: number;
+  checkNow(app: string): void;
+  readonly heldRequests: number;
 }
 
 const connectMs = 10_000;
@@ -37,18 +37,18 @@ const againMs = 50;
 /** Connections to one app that are opened at the same time for held requests: small servers have a short queue. */
 const maximumDials = 32;
 
-interface Waiting {
+interface Wait {
   readonly wake: Wake;
   held: number;
 }
 
 export function createGate(options: GateOptions): Gate {
   const { directory, activity, limits } = options;
-  const waits = new Map<string, Waiting>();
+  const waits = new Map<string, Wait>();
   /** Held requests of each client, for all apps. */
   const clients = new Map<string, number>();
   const dials = new Map<string, { free: number; queue: (() => void)[] }>();
-  let held = 0;
+  let heldRequests = 0;
   let turn = 0;
 
   /** Picks pods in turn; undefined if none may be used now. @param isOpened the app has been seen to take requests */
@@ -65,12 +65,12 @@ export function createGate(options: GateOptions): Gate {
   async function passThrough(
     app: AppView,
     signal: AbortSignal,
-    held?: { isOpened: boolean },
+    heldRequest?: { isOpened: boolean },
   ): Promise<Socket | undefined> {
-    const backend = pick(app, held?.isOpened === true);
+    const backend = pick(app, heldRequest?.isOpened === true);
     if (backend === undefined) return undefined;
     try {
-      return await dial(backend, held === undefined ? connectMs : heldConnectMs, signal);
+      return await dial(backend, heldRequest === undefined ? connectMs : heldConnectMs, signal);
     } catch (error) {
       if (signal.aborted) throw error;
       return undefined;
@@ -83,56 +83,56 @@ export function createGate(options: GateOptions): Gate {
     options.ask(name, number).catch(() => undefined);
   }
 
-  function join(name: string): Waiting {
-    const known = waits.get(name);
-    if (known !== undefined) return known;
-    const made: Waiting = { wake: startWake(name, options), held: 0 };
-    waits.set(name, made);
-    const leave = (): void => {
-      if (waits.get(name) === made) waits.delete(name);
+  function join(name: string): Wait {
+    const existing = waits.get(name);
+    if (existing !== undefined) return existing;
+    const waiting: Wait = { wake: startWake(name, options), held: 0 };
+    waits.set(name, waiting);
+    const removeWait = (): void => {
+      if (waits.get(name) === waiting) waits.delete(name);
     };
-    made.wake.opened.then(leave, leave);
-    return made;
+    waiting.wake.opened.then(removeWait, removeWait);
+    return waiting;
   }
 
-  /** Counts a request as held for an app, until `leave` is called. @throws Refusal where too many are held already */
-  function takeSlot({ metadata: { name }, view }: AppView, client?: string): { wake: Wake; leave: () => void } {
+  /** Counts a request as held for an app, until `releaseSlot` is called. @throws Refusal where too many are held already */
+  function takeSlot({ metadata: { name }, view }: AppView, client?: string): { wake: Wake; releaseSlot: () => void } {
     const ofClient = client === undefined ? 0 : (clients.get(client) ?? 0);
     if (ofClient >= limits.perClient) {
       const reason = `${limits.perClient} requests of your network wait for apps to wake.`;
       throw new Refusal('limited', `${reason} Wait for their answers, or try again in a few seconds.`, 5);
     }
-    if ((waits.get(name)?.held ?? 0) >= limits.perApp || held >= limits.total)
+    if ((waits.get(name)?.held ?? 0) >= limits.perApp || heldRequests >= limits.total)
       throw new Refusal('full', `Too many requests wait for ${view.title} to wake. Try again in a few seconds.`, 5);
     const waiting = join(name);
     waiting.held += 1;
-    held += 1;
+    heldRequests += 1;
     if (client !== undefined) clients.set(client, ofClient + 1);
-    const leave = (): void => {
+    const releaseSlot = (): void => {
       waiting.held -= 1;
-      held -= 1;
+      heldRequests -= 1;
       if (waiting.held === 0) waiting.wake.end();
       if (client === undefined) return;
-      const left = (clients.get(client) ?? 1) - 1;
-      if (left > 0) clients.set(client, left);
+      const remaining = (clients.get(client) ?? 1) - 1;
+      if (remaining > 0) clients.set(client, remaining);
       else clients.delete(client);
     };
-    return { wake: waiting.wake, leave };
+    return { wake: waiting.wake, releaseSlot };
   }
 
   async function hold(app: AppView, signal: AbortSignal, client: string | undefined): Promise<Socket> {
     const { name } = app.metadata;
     for (;;) {
-      const { wake, leave } = takeSlot(app, client);
-      const isOpened = await raceAbort(wake.opened, signal).finally(leave);
-      const socket = await inTurn(name, () => passThrough(directory.get(name) ?? app, signal, { isOpened }));
+      const { wake, releaseSlot } = takeSlot(app, client);
+      const isOpened = await raceAbort(wake.opened, signal).finally(releaseSlot);
+      const socket = await runInTurn(name, () => passThrough(directory.get(name) ?? app, signal, { isOpened }));
       if (socket !== undefined) return socket;
       signal.throwIfAborted();
       await new Promise((resolve) => setTimeout(resolve, againMs));
     }
   }
 
-  async function inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
+  async function runInTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
     const line = dials.get(name) ?? { free: maximumDials, queue: [] };
     dials.set(name, line);
     if (line.free === 0) await new Promise<void>((resolve) => line.queue.push(resolve));
@@ -166,11 +166,11 @@ export function createGate(options: GateOptions): Gate {
       const waiting = waits.get(name);
       return waiting === undefined ? undefined : performance.now() - waiting.wake.startedAt;
     },
-    nudge(name) {
-      waits.get(name)?.wake.nudge();
+    checkNow(name) {
+      waits.get(name)?.wake.checkNow();
     },
-    get held() {
-      return held;
+    get heldRequests() {
+      return heldRequests;
     },
   };
 }
@@ -203,7 +203,7 @@ export function createActivatorMetrics(
   counts: () => { readonly held: number; readonly open: number },
 ): ActivatorMetrics {
   const registers = [registry];
-  const gauge = (name: string, help: string, read: () => number): void => {
+  const registerGauge = (name: string, help: string, read: () => number): void => {
     new Gauge({
       name,
       help,
@@ -213,8 +213,12 @@ export function createActivatorMetrics(
       },
     });
   };
-  gauge('moorage_activator_held_requests', 'Requests that are held until their app wakes.', () => counts().held);
-  gauge(
+  registerGauge(
+    'moorage_activator_held_requests',
+    'Requests that are held until their app wakes.',
+    () => counts().held,
+  );
+  registerGauge(
     'moorage_activator_open_requests',
     'Requests and connections in progress through the activator, held ones included.',
     () => counts().open,

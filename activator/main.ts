@@ -72,23 +72,23 @@ const gate = createGate({
     log.info({ app, depth, ms: Math.round(ms) }, 'an app was woken');
   },
 });
-const metrics = createActivatorMetrics(registry, () => ({ held: gate.held, open: activity.inFlight }));
+const metrics = createActivatorMetrics(registry, () => ({ held: gate.heldRequests, open: activity.inFlight }));
 directory.subscribe((app) => {
-  gate.nudge(app);
+  gate.checkNow(app);
 });
 
 const state = { draining: false };
-const all = Object.values(reflectors);
+const reflectorList = Object.values(reflectors);
 const health = await startHealthServer({
   port: config.MOORAGE_INTERNAL_PORT,
   registry,
-  liveness: all.map((reflector) => createReflectorLivenessCheck(reflector)),
+  liveness: reflectorList.map((reflector) => createReflectorLivenessCheck(reflector)),
   readiness: [
-    ...all.map(createReflectorSyncCheck),
+    ...reflectorList.map(createReflectorSyncCheck),
     { name: 'draining', check: () => (state.draining ? 'the process is shutting down' : undefined) },
   ],
 });
-await Promise.all(all.map(({ store }) => store.waitUntilSynced(shutdown.signal)));
+await Promise.all(reflectorList.map(({ store }) => store.waitUntilSynced(shutdown.signal)));
 const proxy = createProxy({
   ...{ directory, activity, gate, log },
   baseUrl: config.MOORAGE_BASE_URL,

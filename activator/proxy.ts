@@ -67,29 +67,29 @@ export function createProxy(options: ProxyOptions): Server {
   server.on('upgrade', (request, stream, head) => {
     const client = stream as Socket;
     client.on('error', () => client.destroy());
-    const made: { response?: ServerResponse } = {};
-    const response = (): ServerResponse => (made.response ??= createResponse(request, client));
+    const lazyResponse: { response?: ServerResponse } = {};
+    const getResponse = (): ServerResponse => (lazyResponse.response ??= createResponse(request, client));
     const onClose = (listener: () => void): void => {
       client.once('close', listener);
     };
-    serve(request, { onClose, response }, (socket) => forwardUpgrade(request, client, head, socket));
+    serve(request, { onClose, getResponse }, (socket) => forwardUpgrade(request, client, head, socket));
   });
 
   function serve(request: IncomingMessage, to: Reply, pass: Visit['pass']): void {
     visit(request, to, pass).catch((error: unknown) => {
       log.warn({ error: error instanceof Error ? error.message : String(error) }, 'a request could not be passed on');
-      to.response().destroy();
+      to.getResponse().destroy();
     });
   }
 
   async function visit(request: IncomingMessage, to: Reply, pass: Visit['pass']): Promise<void> {
-    const gone = new AbortController();
+    const clientGone = new AbortController();
     to.onClose(() => {
-      gone.abort(new Error('the client is gone'));
+      clientGone.abort(new Error('the client is gone'));
     });
     const app = directory.find(request.headers.host);
     if (app === undefined) {
-      problem(request, to, new Refusal('unknown', 'There is no app at this address.'));
+      replyWithProblem(request, to, new Refusal('unknown', 'There is no app at this address.'));
       return;
     }
     const isLook = isProbe(request.headers[probeHeader], options.probeToken);
@@ -98,9 +98,9 @@ export function createProxy(options: ProxyOptions): Server {
     const client = readClient(request, options.trustedProxies);
     const patience = choosePatience(request, app.view.startupMs + marginMs, app.view.idle !== undefined);
     try {
-      await enter({ app, request, signal: gone.signal, patience, pass, isLook, client });
+      await enter({ app, request, signal: clientGone.signal, patience, pass, isLook, client });
     } catch (error) {
-      if (!gone.signal.aborted) refuse(request, to, app, patience, error);
+      if (!clientGone.signal.aborted) refuse(request, to, app, patience, error);
     }
   }
 
@@ -108,7 +108,7 @@ export function createProxy(options: ProxyOptions): Server {
   async function enter({ app, request, signal, patience, pass, isLook, client }: Visit): Promise<void> {
     const late = new AbortController();
     const timer = setTimeout(() => {
-      late.abort(lateness(app, patience));
+      late.abort(createLateRefusal(app, patience));
     }, patience.afterMs);
     try {
       for (let attempt = 1; ; attempt += 1) {
@@ -129,14 +129,14 @@ export function createProxy(options: ProxyOptions): Server {
   }
 
   /** Whole seconds until the app is likely to be ready, by its past wakes. */
-  function remaining({ metadata, view }: AppView): number {
+  function estimateRemainingSeconds({ metadata, view }: AppView): number {
     const usual = view.idle?.wakeMs ?? usualWakeMs;
     return Math.max(1, Math.ceil((usual - (gate.measureWaking(metadata.name) ?? 0)) / 1000));
   }
 
-  function lateness(app: AppView, { wait, afterMs }: Patience): Refusal {
+  function createLateRefusal(app: AppView, { wait, afterMs }: Patience): Refusal {
     const waited = wait === undefined ? `${Math.round(afterMs / 1000)} s` : `the ${wait} s of Prefer: wait`;
-    const seconds = remaining(app);
+    const seconds = estimateRemainingSeconds(app);
     return new Refusal(
       'waking',
       `${app.view.title} is waking and was not ready within ${waited}. Try again in ${seconds === 1 ? '1 second' : `${seconds} seconds`}.`,
@@ -145,44 +145,44 @@ export function createProxy(options: ProxyOptions): Server {
   }
 
   function refuse(request: IncomingMessage, to: Reply, app: AppView, patience: Patience, error: unknown): void {
-    const response = to.response();
+    const response = to.getResponse();
     if (response.headersSent) {
       response.destroy();
       return;
     }
     if (error instanceof Refusal && error.kind === 'waking' && patience.kind === 'page') {
-      sendPage(request, response, app, remaining(app));
+      sendPage(request, response, app, estimateRemainingSeconds(app));
       return;
     }
     const broken = new Refusal('broken', `${app.view.title} ended the connection before it answered. Try again.`, 1);
     if (!(error instanceof Refusal) && !(error instanceof NoAnswer)) throw error;
-    problem(request, to, error instanceof Refusal ? error : broken, patience.wait);
+    replyWithProblem(request, to, error instanceof Refusal ? error : broken, patience.wait);
   }
 
-  function problem(request: IncomingMessage, to: Reply, refusal: Refusal, wait?: number): void {
+  function replyWithProblem(request: IncomingMessage, to: Reply, refusal: Refusal, wait?: number): void {
     const { baseUrl } = options;
     const preference = wait === undefined ? {} : { preference: `wait=${wait}` };
-    sendProblem(request, to.response(), refusal, { baseUrl, id: readRequestId(request), ...preference });
+    sendProblem(request, to.getResponse(), refusal, { baseUrl, id: readRequestId(request), ...preference });
   }
 
   return server;
 }
 
 /** Whether the header has the platform's secret value. */
-function isProbe(given: string | string[] | undefined, token: string | undefined): boolean {
-  if (typeof given !== 'string' || token === undefined) return false;
+function isProbe(header: string | string[] | undefined, token: string | undefined): boolean {
+  if (typeof header !== 'string' || token === undefined) return false;
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(token));
+  return timingSafeEqual(digest(header), digest(token));
 }
 
 /** Where the response goes; for an upgrade it is created only if one is needed. */
 interface Reply {
   readonly onClose: (listener: () => void) => void;
-  readonly response: () => ServerResponse;
+  readonly getResponse: () => ServerResponse;
 }
 
 function createReply(response: ServerResponse): Reply {
-  return { onClose: (listener) => response.once('close', listener), response: () => response };
+  return { onClose: (listener) => response.once('close', listener), getResponse: () => response };
 }
 
 /** Nothing of the body was read, and the method is safe to repeat. */
@@ -191,6 +191,6 @@ function canRepeat(request: IncomingMessage): boolean {
 }
 
 function readRequestId({ headers }: IncomingMessage): string {
-  const given = headers['x-request-id'];
-  return typeof given === 'string' && /^[\w.-]{1,100}$/.test(given) ? given : randomUUID();
+  const requestId = headers['x-request-id'];
+  return typeof requestId === 'string' && /^[\w.-]{1,100}$/.test(requestId) ? requestId : randomUUID();
 }

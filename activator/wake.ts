@@ -31,7 +31,7 @@ export interface Wake {
   /** Resolves to true when the app takes requests, to false when no request waits any more; rejects if the app has failed. */
   readonly opened: Promise<boolean>;
   /** Checks immediately: something has changed. */
-  nudge(): void;
+  checkNow(): void;
   /** Gives up. */
   end(): void;
 }
@@ -43,10 +43,10 @@ const failedRetrySeconds = 30;
 
 export function startWake(name: string, { directory, activity, ask, onMeasured }: WakeOptions): Wake {
   const startedAt = performance.now();
-  const state = { isOver: false, asked: -1, askedAt: 0, nudge: (): void => undefined };
+  const state = { isOver: false, asked: -1, askedAt: 0, checkNow: (): void => undefined };
 
   /** The end of each rest is requested once; a request that failed is repeated. */
-  function leaveWord({ idle }: AppView['view']): void {
+  function requestWake({ idle }: AppView['view']): void {
     if (idle?.state !== 'Asleep') return;
     if (state.asked === idle.number || performance.now() - state.askedAt < askAgainMs) return;
     const { number } = idle;
@@ -62,7 +62,7 @@ export function startWake(name: string, { directory, activity, ask, onMeasured }
     const app = directory.get(name);
     if (app === undefined || app.view.isStopped) throw refuseStopped(app);
     const { view } = app;
-    leaveWord(view);
+    requestWake(view);
     if (activity.isClosed(name, view.restNumber)) return false;
     for (const backend of directory.listBackends(name))
       if (await isAccepting(backend, backend.isReady ? undefined : view.healthPath)) return true;
@@ -90,7 +90,7 @@ export function startWake(name: string, { directory, activity, ask, onMeasured }
   function pause(): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, lookEveryMs);
-      state.nudge = () => {
+      state.checkNow = () => {
         clearTimeout(timer);
         resolve();
       };
@@ -103,12 +103,12 @@ export function startWake(name: string, { directory, activity, ask, onMeasured }
   return {
     startedAt,
     opened,
-    nudge: () => {
-      state.nudge();
+    checkNow: () => {
+      state.checkNow();
     },
     end: () => {
       state.isOver = true;
-      state.nudge();
+      state.checkNow();
     },
   };
 }
@@ -157,7 +157,7 @@ export async function isAccepting(backend: Backend, healthPath: string | undefin
 
 function isWell(socket: Socket, path: string): Promise<boolean> {
   return new Promise((resolve) => {
-    const asked = request({
+    const probe = request({
       createConnection: () => socket,
       path,
       headers: { host: 'localhost', connection: 'close' },
@@ -167,16 +167,16 @@ function isWell(socket: Socket, path: string): Promise<boolean> {
       resolve(well);
       socket.destroy();
     };
-    asked.on('response', ({ statusCode = 0 }) => {
+    probe.on('response', ({ statusCode = 0 }) => {
       end(statusCode >= 200 && statusCode < 400);
     });
-    asked.on('timeout', () => {
+    probe.on('timeout', () => {
       end(false);
     });
-    asked.on('error', () => {
+    probe.on('error', () => {
       end(false);
     });
-    asked.end();
+    probe.end();
   });
 }
 

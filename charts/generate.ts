@@ -38,9 +38,9 @@ export function renderSchema(): string {
 }
 
 /** The default of a node, filled from its parent's default and its children's own; undefined for a required one. */
-function resolveDefault(node: Node, given: unknown = node.default): unknown {
-  if (node.properties === undefined) return given;
-  const from = (given ?? {}) as Record<string, unknown>;
+function resolveDefault(node: Node, defaultValue: unknown = node.default): unknown {
+  if (node.properties === undefined) return defaultValue;
+  const from = (defaultValue ?? {}) as Record<string, unknown>;
   const entries = Object.entries(node.properties).map(
     ([key, child]) => [key, resolveDefault(child, from[key] ?? child.default)] as const,
   );

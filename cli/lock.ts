@@ -20,9 +20,9 @@ async function identifyProcess(pid: number): Promise<string | undefined> {
 /** Takes the lock, runs `body`, and releases the lock. Throws immediately if a live process holds it. */
 export async function runWithLock<T>(path: string, body: () => Promise<T>): Promise<T> {
   await mkdir(dirname(path), { recursive: true });
-  const own = (await identifyProcess(process.pid)) ?? String(process.pid);
+  const processId = (await identifyProcess(process.pid)) ?? String(process.pid);
   const draft = join(dirname(path), `lock.${process.pid}`);
-  await writeFile(draft, own);
+  await writeFile(draft, processId);
   try {
     for (;;) {
       // A link is created atomically, so the lock never exists without the name of its holder.

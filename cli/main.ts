@@ -22,10 +22,10 @@ try {
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);
   // A step that failed has been shown in full where it failed.
-  const shown =
+  const text =
     error instanceof StepError
       ? `step "${error.step}" failed: fix the cause and run the same command again; finished steps are skipped`
       : message;
-  process.stderr.write(`\n${shown}\n`);
+  process.stderr.write(`\n${text}\n`);
   process.exitCode = 1;
 }

@@ -93,7 +93,7 @@ export function createLineReporter(output: Output = process.stdout, now: () => n
   };
 }
 
-interface Running {
+interface RunningStep {
   begun: number;
   /** What the step reported last. */
   progress: string;
@@ -110,8 +110,8 @@ export function formatElapsed(milliseconds: number): string {
   const seconds = milliseconds / 1000;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.round(seconds)} s`;
-  const whole = Math.round(seconds);
-  return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const wholeSeconds = Math.round(seconds);
+  return `${Math.floor(wholeSeconds / 60)} min ${wholeSeconds % 60} s`;
 }
 
 /** One line about a step, in columns: time since the start, mark, name, time of the step. */
@@ -123,7 +123,7 @@ export function formatLine(total: number, mark: string, name: string, elapsed: n
 /** Tracks the running steps. Times are milliseconds of one clock. */
 export class Progress {
   readonly #begun: number;
-  readonly #running = new Map<Step, Running>();
+  readonly #running = new Map<Step, RunningStep>();
   #total = 0;
   #ended = 0;
 
@@ -164,7 +164,7 @@ export class Progress {
     return due.map(([step, running]) => this.#formatLine(step, running, now));
   }
 
-  #formatLine({ name }: Step, { begun, progress }: Running, now: number): string {
+  #formatLine({ name }: Step, { begun, progress }: RunningStep, now: number): string {
     return formatLine(now - this.#begun, '…', name, now - begun, progress);
   }
 

@@ -54,7 +54,7 @@ export async function runOperator(): Promise<void> {
     ...looked,
     read: createDiskReader(connection, read.kubeletPort),
     disks: createDiskMetrics(registry, config.systemNamespace),
-    pods: () => [...caches.pipelinePods.list(), ...caches.pods.list()],
+    listPods: () => [...caches.pipelinePods.list(), ...caches.pods.list()],
     proxyUrl,
     intervalMs,
     log,
@@ -84,16 +84,22 @@ export async function runOperator(): Promise<void> {
     'retention',
     createRetentionTask({
       ...{ client, namespace: config.appsNamespace, keepMs: config.keepDataMs, log },
-      claims: () => caches.claims.list(),
-      app: (name) => caches.apps.get(`${config.appsNamespace}/${name}`),
+      listClaims: () => caches.claims.list(),
+      getApp: (name) => caches.apps.get(`${config.appsNamespace}/${name}`),
     }),
   );
   if (idle !== undefined) {
-    const changed = (app: string): void => {
+    const enqueueApp = (app: string): void => {
       apps.enqueue(`${config.appsNamespace}/${app}`);
     };
-    const names = (): string[] => caches.apps.list().map(({ metadata }) => metadata.name);
-    const task = createActivityTask({ ...idle, intervalMs: activityMs, onChange: changed, listApps: names, log });
+    const listAppNames = (): string[] => caches.apps.list().map(({ metadata }) => metadata.name);
+    const task = createActivityTask({
+      ...idle,
+      intervalMs: activityMs,
+      onChange: enqueueApp,
+      listApps: listAppNames,
+      log,
+    });
     manager.addLeaderTask('activity', task);
   }
   manager.add(
@@ -113,7 +119,7 @@ export async function runOperator(): Promise<void> {
     const compute = read.compute === undefined ? undefined : createComputeReporter({ ...read.compute, log, registry });
     const task = createUsageTask({
       ...{ client, read: usage, intervalMs: usageMs, log, registry },
-      pods: () => caches.pods.list(),
+      listPods: () => caches.pods.list(),
       isFitted: (pod) => !isNapping(pod),
       report: compute,
     });

@@ -20,9 +20,9 @@ export const authorLimits = {
 export const maximumManifestBytes = 2_000;
 
 /** A duration of the spec with a maximum for authors. */
-function limitDuration(field: z.ZodDefault<z.ZodString>, what: string, maximum: string): z.ZodString {
+function limitDuration(field: z.ZodDefault<z.ZodString>, subject: string, maximum: string): z.ZodString {
   return field.unwrap().refine((text) => parseDuration(text) <= parseDuration(maximum), {
-    error: `${what} can be at most ${maximum} here`,
+    error: `${subject} can be at most ${maximum} here`,
   });
 }
 

@@ -28,7 +28,7 @@ export const serviceName = addRules(
   ),
   {
     cel: `self != 'localhost'`,
-    holds: (name) => name !== 'localhost',
+    isValid: (name) => name !== 'localhost',
     message: 'localhost is the app itself; give the service another name',
   },
 );

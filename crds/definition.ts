@@ -156,7 +156,7 @@ export interface SchemaNode {
 /**
  * Keywords that mean the same in both languages. A pattern is never copied: a CEL rule with a message replaces it.
  */
-const kept = [
+const structuralKeywords = [
   'type',
   'description',
   'enum',
@@ -189,13 +189,13 @@ const dropped: ReadonlySet<string> = new Set([
  */
 export function toStructural(node: SchemaNode, path = 'schema'): SchemaNode {
   for (const keyword of Object.keys(node)) {
-    if (!dropped.has(keyword) && !(kept as readonly string[]).includes(keyword))
+    if (!dropped.has(keyword) && !(structuralKeywords as readonly string[]).includes(keyword))
       throw new TypeError(`${path}: JSON Schema keyword ${keyword} is not supported in a CRD yet`);
   }
   if (typeof node['type'] !== 'string') throw new TypeError(`${path}: a structural schema needs one type`);
   return {
     ...Object.fromEntries(
-      kept.filter((keyword) => node[keyword] !== undefined).map((keyword) => [keyword, node[keyword]]),
+      structuralKeywords.filter((keyword) => node[keyword] !== undefined).map((keyword) => [keyword, node[keyword]]),
     ),
     ...readBounds(node),
     ...chooseFormat(node),

@@ -19,10 +19,10 @@ import {
 import { ownershipFile } from '../lib/ownership-file.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
-type Effective = NonNullable<HostedAppStatus['effective']>[number];
+type EffectiveSetting = NonNullable<HostedAppStatus['effective']>[number];
 
 /** An app whose settings are resolved, with its spec as it is stored or as it was parsed. */
-export interface Configured {
+export interface ResolvableApp {
   readonly spec: StoredSpec;
   /** Fields that are set to their default, where the spec was parsed; otherwise they are read from the spec. */
   readonly pinned?: readonly string[] | undefined;
@@ -75,9 +75,9 @@ export function findPins(spec: StoredSpec): string[] {
 }
 
 /** Whether the HostedApp itself sets a field. */
-function isSet(app: Configured, pins: readonly string[], path: readonly string[]): boolean {
-  const own = readAt(app.spec, path);
-  return own !== undefined && (!isDeepStrictEqual(own, readAt(defaults, path)) || pins.includes(path.join('.')));
+function isSet(app: ResolvableApp, pins: readonly string[], path: readonly string[]): boolean {
+  const value = readAt(app.spec, path);
+  return value !== undefined && (!isDeepStrictEqual(value, readAt(defaults, path)) || pins.includes(path.join('.')));
 }
 
 function toItems(list: unknown): readonly { readonly name?: unknown }[] {
@@ -107,16 +107,16 @@ function setAt(fields: Fields, [name, ...rest]: readonly string[], value: unknow
 }
 
 /** The whole spec of an app: what its HostedApp sets, otherwise what the author's file says, otherwise the default. */
-export function resolveSpec(app: Configured, settings: ReportedSettings | undefined): HostedAppSpec {
-  const own = app.spec as Fields;
+export function resolveSpec(app: ResolvableApp, settings: ReportedSettings | undefined): HostedAppSpec {
+  const spec = app.spec as Fields;
   const pins = settings === undefined ? [] : (app.pinned ?? findPins(app.spec));
-  const filed = settings === undefined ? [] : listLeaves(dropPlatform(settings));
-  const merged = filed.reduce<Fields>(
+  const filePaths = settings === undefined ? [] : listLeaves(dropPlatform(settings));
+  const merged = filePaths.reduce<Fields>(
     (fields, { path, value }) => {
-      if (isMergedByName(path)) return setAt(fields, path, mergeByName(readAt(own, path), value));
+      if (isMergedByName(path)) return setAt(fields, path, mergeByName(readAt(spec, path), value));
       return isSet(app, pins, path) ? fields : setAt(fields, path, value);
     },
-    mergeFields(defaults, own),
+    mergeFields(defaults, spec),
   ) as unknown as HostedAppSpec;
   const { env, secrets } = merged.run;
   // The file cannot replace a variable that the installation takes from a Secret.
@@ -144,7 +144,7 @@ export function readSettings(text: string | undefined): ReportedSettings | undef
  * Each field that the file sets, its effective value, and where that comes from. It is public, so of what the
  * installation wrote itself, such as values of variables, only the names are shown.
  */
-export function listEffectiveSettings(app: Configured, settings: ReportedSettings): Effective[] {
+export function listEffectiveSettings(app: ResolvableApp, settings: ReportedSettings): EffectiveSetting[] {
   const merged = resolveSpec(app, settings);
   const pins = app.pinned ?? findPins(app.spec);
   const { platform } = settings;
@@ -155,10 +155,10 @@ export function listEffectiveSettings(app: Configured, settings: ReportedSetting
         ? showItems(toItems(readAt(app.spec, path)), toItems(value), toItems(readAt(merged, path)))
         : { effective: readAt(merged, path), isOwn: !isSet(app, pins, path) };
       const field = path.join('.');
-      const shown = isOwn || isMergedByName(path) || open.has(field) ? formatValue(effective) : hidden;
+      const text = isOwn || isMergedByName(path) || open.has(field) ? formatValue(effective) : hidden;
       return {
         field,
-        value: shown.length > 200 ? `${shown.slice(0, 199)}…` : shown,
+        value: text.length > 200 ? `${text.slice(0, 199)}…` : text,
         from: isOwn ? (platform?.fields.includes(field) === true ? platform.file : manifestFile) : 'HostedApp',
       };
     });
@@ -166,8 +166,8 @@ export function listEffectiveSettings(app: Configured, settings: ReportedSetting
 
 /** The same for an app, from the file as its status has it; undefined if there is none. */
 export function listPublicSettings(
-  app: Configured & { readonly status?: Pick<HostedAppStatus, 'settings'> | undefined },
-): Effective[] | undefined {
+  app: ResolvableApp & { readonly status?: Pick<HostedAppStatus, 'settings'> | undefined },
+): EffectiveSetting[] | undefined {
   const settings = readSettings(app.status?.settings?.values);
   return settings === undefined ? undefined : listEffectiveSettings(app, settings);
 }
@@ -247,14 +247,14 @@ export function findAuthorContact({
 }: Pick<StoredHostedApp, 'spec' | 'status'>): AuthorContact | undefined {
   const { ownership } = status ?? {};
   const { author, submission } = resolveSpec({ spec }, undefined);
-  const given = [
+  const contacts = [
     ['HostedApp', author.contact],
     [manifestFile, readSettings(status?.settings?.values)?.author?.contact],
     [ownershipFile, ownership?.contact],
     // Once the author has given a contact, the claim never counts again, even if they remove theirs.
     ['submission', ownership === undefined ? submission.contact : undefined],
   ] as const;
-  for (const [from, contact] of given)
+  for (const [from, contact] of contacts)
     if (contact !== undefined) return { contact, from, verified: from !== 'submission' };
   return undefined;
 }

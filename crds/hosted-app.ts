@@ -154,7 +154,7 @@ const mountPath = addRules(
   createNoParentSegmentRule('path'),
   {
     cel: `!self.matches('^/(proc|sys|dev|etc)(/.*)?$')`,
-    holds: (path) => !/^\/(proc|sys|dev|etc)(\/|$)/.test(path),
+    isValid: (path) => !/^\/(proc|sys|dev|etc)(\/|$)/.test(path),
     message:
       'path must not be in /proc, /sys, /dev or /etc, which are reserved for the platform; use a folder like /data',
   },
@@ -235,18 +235,18 @@ export const run = addRules(
   runFields,
   {
     cel: `!has(self.volumes) || self.volumes.size() == 0 || !has(self.replicas) || self.replicas <= 1`,
-    holds: (fields) => fields.volumes.length === 0 || fields.replicas <= 1,
+    isValid: (fields) => fields.volumes.length === 0 || fields.replicas <= 1,
     message:
       'an app with volumes can have at most one replica, since a volume is mounted by one; set replicas to 1 or remove volumes',
   },
   {
     cel: `!has(self.env) || !has(self.secrets) || !self.env.exists(one, self.secrets.exists(other, one.name == other.name))`,
-    holds: (fields) => !fields.env.some((one) => fields.secrets.some((other) => one.name === other.name)),
+    isValid: (fields) => !fields.env.some((one) => fields.secrets.some((other) => one.name === other.name)),
     message: 'a variable is set in both env and secrets; keep it in one of them',
   },
   {
     cel: `!has(self.volumes) || self.volumes.all(one, self.volumes.exists_one(other, one.path == other.path))`,
-    holds: (fields) => new Set(fields.volumes.map(({ path }) => path)).size === fields.volumes.length,
+    isValid: (fields) => new Set(fields.volumes.map(({ path }) => path)).size === fields.volumes.length,
     message: 'two volumes have the same path; give each its own',
   },
 );
@@ -367,7 +367,7 @@ const freeRequest = addRules(
   }),
   {
     cel: 'has(self.path) || (has(self.statuses) && self.statuses.size() > 0)',
-    holds: ({ path, statuses }) => path !== undefined || (statuses?.length ?? 0) > 0,
+    isValid: ({ path, statuses }) => path !== undefined || (statuses?.length ?? 0) > 0,
     message: 'set path, statuses or both',
   },
 );

@@ -8,7 +8,7 @@ export interface Rule<Value> {
   /** CEL over `self`, true if the value is valid. Must not fail to evaluate on a value that the schema admits. */
   readonly cel: string;
   /** The same in TypeScript. */
-  readonly holds: (value: Value) => boolean;
+  readonly isValid: (value: Value) => boolean;
   readonly message: string;
 }
 
@@ -21,8 +21,8 @@ export interface Validation {
 const validationsKey = 'x-kubernetes-validations';
 
 function readValidations(schema: z.ZodType): readonly Validation[] {
-  const found = schema.meta()?.[validationsKey];
-  return Array.isArray(found) ? (found as Validation[]) : [];
+  const validations = schema.meta()?.[validationsKey];
+  return Array.isArray(validations) ? (validations as Validation[]) : [];
 }
 
 function addValidations<Schema extends z.ZodType>(schema: Schema, added: readonly Validation[]): Schema {
@@ -35,7 +35,7 @@ export function addRules<Schema extends z.ZodType>(
   ...rules: readonly Rule<z.output<Schema>>[]
 ): Schema {
   const refined = rules.reduce<Schema>(
-    (current, { holds, message }) => current.refine(holds, { error: message }),
+    (current, { isValid, message }) => current.refine(isValid, { error: message }),
     schema,
   );
   return addValidations(
@@ -71,7 +71,7 @@ export function toCelString(text: string): string {
  */
 export function createPatternRule(pattern: string, message: string): Rule<string> {
   const expression = new RegExp(pattern, 'u');
-  return { cel: `self.matches(${toCelString(pattern)})`, holds: (text) => expression.test(text), message };
+  return { cel: `self.matches(${toCelString(pattern)})`, isValid: (text) => expression.test(text), message };
 }
 
 const suffixes: Readonly<Record<string, number>> = {
@@ -95,50 +95,50 @@ export function parseQuantityValue(text: string): number | undefined {
 }
 
 /** A Kubernetes quantity between two others, both included. */
-export function quantity(what: string, least: string, maximum: string): z.ZodString {
+export function quantity(subject: string, least: string, maximum: string): z.ZodString {
   const [low, high] = [parseQuantityValue(least) ?? Number.NaN, parseQuantityValue(maximum) ?? Number.NaN];
   const form = toCelString('^[0-9]{1,15}([.][0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$');
   return addRules(z.string().max(24), {
     cel: `self.matches(${form}) && quantity(self).compareTo(quantity(${toCelString(least)})) >= 0 && quantity(self).compareTo(quantity(${toCelString(maximum)})) <= 0`,
-    holds: (text) => {
+    isValid: (text) => {
       const value = parseQuantityValue(text);
       return value !== undefined && value >= low && value <= high;
     },
-    message: `${what} must be a quantity from ${least} to ${maximum}, like ${least}; write a plain number or one with m, k, M, G, T, Ki, Mi, Gi or Ti`,
+    message: `${subject} must be a quantity from ${least} to ${maximum}, like ${least}; write a plain number or one with m, k, M, G, T, Ki, Mi, Gi or Ti`,
   });
 }
 
 const durationPattern = /^([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?$/;
 
 /** A duration like 90s, 5m or 1h30m between two others, both included. Absent `maximum`: no upper bound. */
-export function duration(what: string, least: string, maximum: string): z.ZodString {
+export function duration(subject: string, least: string, maximum: string): z.ZodString {
   const [low, high] = [parseDuration(least), parseDuration(maximum)];
   return addRules(z.string().max(20), {
     cel: `self.size() > 0 && self.matches(${toCelString(durationPattern.source)}) && duration(self) >= duration(${toCelString(least)}) && duration(self) <= duration(${toCelString(maximum)})`,
-    holds: (text) =>
+    isValid: (text) =>
       text !== '' && durationPattern.test(text) && parseDuration(text) >= low && parseDuration(text) <= high,
-    message: `${what} must be a duration from ${least} to ${maximum}, written like 90s, 5m or 1h30m`,
+    message: `${subject} must be a duration from ${least} to ${maximum}, written like 90s, 5m or 1h30m`,
   });
 }
 
 /** A relative path that stays inside the repository. */
-export function relativePath(what: string): z.ZodString {
+export function relativePath(subject: string): z.ZodString {
   return addRules(
     z.string().min(1).max(200),
     createPatternRule(
       String.raw`^[^\x00-\x1f\x7f\\/][^\x00-\x1f\x7f\\]*$`,
-      `${what} must be relative to the repository: no leading /, no backslash, no control character`,
+      `${subject} must be relative to the repository: no leading /, no backslash, no control character`,
     ),
-    createNoParentSegmentRule(what),
+    createNoParentSegmentRule(subject),
   );
 }
 
 /** No `..` between slashes. */
-export function createNoParentSegmentRule(what: string): Rule<string> {
+export function createNoParentSegmentRule(subject: string): Rule<string> {
   return {
     cel: `!self.split('/').exists(part, part == '..')`,
-    holds: (text) => !text.split('/').includes('..'),
-    message: `${what} must not contain ".."; use a path without parent folders`,
+    isValid: (text) => !text.split('/').includes('..'),
+    message: `${subject} must not contain ".."; use a path without parent folders`,
   };
 }
 
@@ -154,7 +154,7 @@ export const environmentName = addRules(
 /** Name of a variable of the running app. PORT is not allowed, since the platform sets it. */
 export const appVariableName = addRules(environmentName, {
   cel: `self != 'PORT'`,
-  holds: (name) => name !== 'PORT',
+  isValid: (name) => name !== 'PORT',
   message: 'PORT is set by the platform; set run.port instead',
 });
 
@@ -178,7 +178,7 @@ function isIdleTime(text: string): boolean {
 
 export const idleAfter = addRules(z.string().max(20), {
   cel: `self in ['auto', 'never'] || self.size() > 0 && self.matches(${toCelString(durationPattern.source)}) && duration(self) >= duration('${idleBounds.least}') && duration(self) <= duration('${idleBounds.maximum}')`,
-  holds: isIdleTime,
+  isValid: isIdleTime,
   message: `idleAfter must be auto, never, or a duration from ${idleBounds.least} to ${idleBounds.maximum}, written like 90s, 15m or 2h`,
 });
 

@@ -17,8 +17,10 @@ const inherited = [
 
 /** The environment of a child process: where to find programs, proxies and certificates, and nothing else. */
 export function buildChildEnvironment(variables: NodeJS.ProcessEnv = process.env): Record<string, string> {
-  const kept = inherited.flatMap((name) => (variables[name] === undefined ? [] : [[name, variables[name]] as const]));
-  return { LC_ALL: 'C.UTF-8', HOME: '/nonexistent', ...Object.fromEntries(kept) };
+  const environment = inherited.flatMap((name) =>
+    variables[name] === undefined ? [] : [[name, variables[name]] as const],
+  );
+  return { LC_ALL: 'C.UTF-8', HOME: '/nonexistent', ...Object.fromEntries(environment) };
 }
 
 /** Keeps the last bytes of a stream, so that the memory used for a program that prints without end stays bounded. */
@@ -43,9 +45,9 @@ export class OutputTail {
   }
 
   #compact(): void {
-    const all = Buffer.concat(this.#chunks);
-    const kept = all.length > this.#limit ? Buffer.from(all.subarray(all.length - this.#limit)) : all;
-    this.#chunks = [kept];
-    this.#bytes = kept.length;
+    const output = Buffer.concat(this.#chunks);
+    const tail = output.length > this.#limit ? Buffer.from(output.subarray(output.length - this.#limit)) : output;
+    this.#chunks = [tail];
+    this.#bytes = tail.length;
   }
 }

@@ -91,15 +91,15 @@ const maxCharacters = 60;
 export function createUnknownNameProblem(type: ProblemType, { says, name, names, all }: UnknownName): Problem {
   const nearest = findNearestNames(name, names);
   const hint = nearest.length === 0 ? '' : ` Did you mean ${nearest.join(' or ')}?`;
-  const shown = JSON.stringify(name.slice(0, maxCharacters).toWellFormed());
-  return new Problem(type, `${says} ${shown}.${hint} ${all}`, { members: { nearest } });
+  const quotedName = JSON.stringify(name.slice(0, maxCharacters).toWellFormed());
+  return new Problem(type, `${says} ${quotedName}.${hint} ${all}`, { members: { nearest } });
 }
 
 /** Up to three most similar names, such as slugs. Names that are similar only by chance are left out. */
 export function findNearestNames(name: string, names: readonly string[]): string[] {
-  const wanted = normalize(name);
+  const target = normalize(name);
   return names
-    .map((known) => ({ known, far: measureDistance(wanted, normalize(known)) }))
+    .map((known) => ({ known, far: measureDistance(target, normalize(known)) }))
     .filter(({ far }) => far <= 0.5)
     .sort((a, b) => a.far - b.far)
     .slice(0, 3)
@@ -107,9 +107,9 @@ export function findNearestNames(name: string, names: readonly string[]): string
 }
 
 /** 0: the same. 1: nothing in common. A part of a name counts as near. */
-function measureDistance(wanted: string, known: string): number {
-  if (wanted.length >= 4 && (known.includes(wanted) || wanted.includes(known))) return 0.25;
-  return distance(wanted, known) / Math.max(wanted.length, known.length, 1);
+function measureDistance(name: string, candidate: string): number {
+  if (name.length >= 4 && (candidate.includes(name) || name.includes(candidate))) return 0.25;
+  return distance(name, candidate) / Math.max(name.length, candidate.length, 1);
 }
 
 /** The field that was meant, if one differs only by a typo. Unlike slugs, field names are fixed, so the limit is narrow. */

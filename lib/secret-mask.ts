@@ -13,7 +13,7 @@ export interface MaskOptions {
   readonly variables?: readonly string[];
 }
 
-const shown = '[secret]';
+const replacement = '[secret]';
 const minLength = 6;
 /** A truncated text may begin in the middle of a secret. This many characters of a secret's end are enough to mask it. */
 const minTail = 8;
@@ -30,19 +30,24 @@ export function createSecretMask({ values, variables = [] }: MaskOptions): Secre
         );
   return (text) => {
     let masked = maskTail(text, forms);
-    for (const form of forms) masked = masked.replaceAll(form, shown);
+    for (const form of forms) masked = masked.replaceAll(form, replacement);
     masked = maskCredentials(masked);
     if (assigned === undefined) return masked;
-    return masked.replace(assigned, `$1${shown}`).replace(words, (word) => (isLikelyRandom(word) ? shown : word));
+    return masked
+      .replace(assigned, `$1${replacement}`)
+      .replace(words, (word) => (isLikelyRandom(word) ? replacement : word));
   };
 }
 
 /** Masks passwords in URLs, and keys of a well-known form. Whatever they belong to, they are never shown on purpose. */
 export function maskCredentials(text: string): string {
   return text
-    .replace(/(\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s:/@'"]{0,100}:)[^\s/@'"]{1,500}(?=@)/gi, `$1${shown}`)
-    .replace(/\b(?:sk-[A-Za-z0-9_-]{8,}|moorage-[a-z0-9-]{1,63}\.[A-Za-z0-9_-]{43}|gh[pousr]_[A-Za-z0-9]{20,})/g, shown)
-    .replace(/(\bBearer )[A-Za-z0-9._~+/=-]{8,}/g, `$1${shown}`);
+    .replace(/(\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s:/@'"]{0,100}:)[^\s/@'"]{1,500}(?=@)/gi, `$1${replacement}`)
+    .replace(
+      /\b(?:sk-[A-Za-z0-9_-]{8,}|moorage-[a-z0-9-]{1,63}\.[A-Za-z0-9_-]{43}|gh[pousr]_[A-Za-z0-9]{20,})/g,
+      replacement,
+    )
+    .replace(/(\bBearer )[A-Za-z0-9._~+/=-]{8,}/g, `$1${replacement}`);
 }
 
 /** Names of variables that hold secrets by convention. */
@@ -71,7 +76,7 @@ function maskTail(text: string, forms: readonly string[]): string {
   for (const form of forms)
     for (let length = Math.min(form.length - 1, rest.length); length >= minTail && length > longest; length -= 1)
       if (rest.startsWith(form.slice(-length))) longest = length;
-  return longest === 0 ? text : `${start}${shown}${rest.slice(longest)}`;
+  return longest === 0 ? text : `${start}${replacement}${rest.slice(longest)}`;
 }
 
 const words = /[A-Za-z0-9_+/=-]{16,}/g;
@@ -109,11 +114,11 @@ export class MaskedLines {
   }
 
   write(chunk: Uint8Array | string): void {
-    const whole = Buffer.concat([this.#rest, Buffer.from(chunk as Uint8Array)]);
+    const bytes = Buffer.concat([this.#rest, Buffer.from(chunk as Uint8Array)]);
     // A line that never ends is passed on at a maximum length, so that it does not fill the memory.
-    const end = whole.length > maxLine ? whole.length : whole.lastIndexOf(newline) + 1;
-    this.#rest = whole.subarray(end);
-    if (end > 0) this.#print(this.#mask(whole.subarray(0, end).toString('utf8')));
+    const end = bytes.length > maxLine ? bytes.length : bytes.lastIndexOf(newline) + 1;
+    this.#rest = bytes.subarray(end);
+    if (end > 0) this.#print(this.#mask(bytes.subarray(0, end).toString('utf8')));
   }
 
   /** Passes on what is left. */

@@ -78,12 +78,12 @@ export const closedCidrs: readonly string[] = addTranslations(
 );
 
 /** The blocks that are always closed, and these. */
-export function closeAlso(more: readonly string[]): readonly string[] {
-  return [...new Set([...closedCidrs, ...more])];
+export function closeAlso(cidrs: readonly string[]): readonly string[] {
+  return [...new Set([...closedCidrs, ...cidrs])];
 }
 
-function keepOutermost(all: readonly string[]): string[] {
-  const unique = [...new Set(all)];
+function keepOutermost(cidrs: readonly string[]): string[] {
+  const unique = [...new Set(cidrs)];
   return unique
     .filter((cidr) => !unique.some((other) => other !== cidr && isSupernet(other, cidr)))
     .sort((one, other) => readFamily(one) - readFamily(other));
@@ -100,8 +100,8 @@ function isSupernet(outer: string, inner: string): boolean {
 }
 
 /** Adds each IPv4 block as a translator writes it, so that NAT64 is no way around the list. */
-function addTranslations(all: readonly string[]): string[] {
-  return [...all, ...all.filter((cidr) => readFamily(cidr) === 4).map(translate)];
+function addTranslations(cidrs: readonly string[]): string[] {
+  return [...cidrs, ...cidrs.filter((cidr) => readFamily(cidr) === 4).map(translate)];
 }
 
 function translate(cidr: string): string {

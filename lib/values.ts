@@ -51,13 +51,17 @@ export function escapeHtml(text: string): string {
 }
 
 /** `Fields` with those that may be undefined made optional. */
-export type Present<Fields> = { [Key in keyof Fields as undefined extends Fields[Key] ? never : Key]: Fields[Key] } & {
+export type OptionalFields<Fields> = {
+  [Key in keyof Fields as undefined extends Fields[Key] ? never : Key]: Fields[Key];
+} & {
   [Key in keyof Fields as undefined extends Fields[Key] ? Key : never]?: Exclude<Fields[Key], undefined>;
 };
 
 /** A copy without undefined fields: in status and manifests an absent field and an undefined one are not the same. */
-export function omitUndefined<Fields extends object>(fields: Fields): Present<Fields> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Present<Fields>;
+export function omitUndefined<Fields extends object>(fields: Fields): OptionalFields<Fields> {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined),
+  ) as OptionalFields<Fields>;
 }
 
 /**
@@ -70,6 +74,6 @@ export function sortAgain<Item>(
   compare: (a: Item, b: Item) => number,
 ): Item[] {
   const added = new Set(current);
-  const kept = previous.filter((item) => added.delete(item));
-  return [...kept, ...[...added].sort(compare)].sort(compare);
+  const remaining = previous.filter((item) => added.delete(item));
+  return [...remaining, ...[...added].sort(compare)].sort(compare);
 }

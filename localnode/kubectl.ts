@@ -17,9 +17,9 @@ export function createKubectl(command: string, kubeconfig: string, context?: str
 
 /** Replaces each `@NAME@` in a manifest with its value. Throws if there is no value. */
 export function fillIn(text: string, values: Readonly<Record<string, string>>): string {
-  return text.replaceAll(/@([A-Z_]+(?::[a-z0-9-]+)?)@/g, (whole, name: string) => {
+  return text.replaceAll(/@([A-Z_]+(?::[a-z0-9-]+)?)@/g, (placeholder, name: string) => {
     const value = values[name];
-    if (value === undefined) throw new Error(`the manifest contains ${whole}, but no value was given for it`);
+    if (value === undefined) throw new Error(`the manifest contains ${placeholder}, but no value was given for it`);
     return value;
   });
 }
@@ -52,8 +52,8 @@ export function listPressures(json: string): string[] {
     status.conditions.flatMap((condition) => {
       const scarce = condition.status === 'True' ? /^(\w+)Pressure$/.exec(condition.type)?.[1] : undefined;
       if (scarce === undefined) return [];
-      const what = { Disk: 'disk space', Memory: 'memory', PID: 'process ids' }[scarce] ?? scarce;
-      return `node ${metadata.name} is short of ${what}, so it evicts pods and starts none: free some (${condition.type})`;
+      const resource = { Disk: 'disk space', Memory: 'memory', PID: 'process ids' }[scarce] ?? scarce;
+      return `node ${metadata.name} is short of ${resource}, so it evicts pods and starts none: free some (${condition.type})`;
     }),
   );
 }
@@ -72,7 +72,7 @@ export async function waitForRollout(
     const pods = await kubectl(['-n', namespace, 'get', 'pods', '-o', 'wide']).catch(() => '');
     const events = await kubectl(['-n', namespace, 'events', '--types=Warning']).catch(() => '');
     const scarce = await kubectl(['get', 'nodes', '-o', 'json']).then(listPressures, () => []);
-    const what = `${workload} in ${namespace} did not become available within ${seconds} s`;
-    throw new Error([what, pods, ...events.split('\n').slice(-8), ...scarce].join('\n'), { cause: error });
+    const problem = `${workload} in ${namespace} did not become available within ${seconds} s`;
+    throw new Error([problem, pods, ...events.split('\n').slice(-8), ...scarce].join('\n'), { cause: error });
   }
 }

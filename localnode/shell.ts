@@ -85,7 +85,7 @@ export interface WaitOptions {
   /** Milliseconds between two checks; default 250. */
   every?: number;
   /** Called once after the timeout, for a hint on the cause. */
-  hint?: () => Promise<string>;
+  readHint?: () => Promise<string>;
 }
 
 /**
@@ -93,7 +93,7 @@ export interface WaitOptions {
  * timeout, and names the awaited condition.
  */
 export async function waitFor<T>(
-  what: string,
+  condition: string,
   look: () => Promise<T | false | undefined>,
   options: WaitOptions,
 ): Promise<T> {
@@ -109,8 +109,10 @@ export async function waitFor<T>(
     if (Date.now() >= end) break;
     await sleep(options.every ?? 250);
   }
-  const hint = options.hint === undefined ? '' : await options.hint();
+  const hint = options.readHint === undefined ? '' : await options.readHint();
   throw new Error(
-    [`timed out after ${options.seconds} s waiting for ${what}`, last, hint].filter((line) => line !== '').join('\n  '),
+    [`timed out after ${options.seconds} s waiting for ${condition}`, last, hint]
+      .filter((line) => line !== '')
+      .join('\n  '),
   );
 }

@@ -45,12 +45,13 @@ export function checkSteps(steps: readonly Step[]): void {
     if (missing !== undefined) throw new Error(`step "${name}" needs "${missing}", which does not exist`);
   }
   const ordered = new Set<string>();
-  let left = [...steps];
-  while (left.length > 0) {
-    const next = left.filter(({ needs = [] }) => needs.every((need) => ordered.has(need)));
-    if (next.length === 0) throw new Error(`steps wait for each other: ${left.map(({ name }) => name).join(', ')}`);
+  let remainingSteps = [...steps];
+  while (remainingSteps.length > 0) {
+    const next = remainingSteps.filter(({ needs = [] }) => needs.every((need) => ordered.has(need)));
+    if (next.length === 0)
+      throw new Error(`steps wait for each other: ${remainingSteps.map(({ name }) => name).join(', ')}`);
     for (const { name } of next) ordered.add(name);
-    left = left.filter(({ name }) => !ordered.has(name));
+    remainingSteps = remainingSteps.filter(({ name }) => !ordered.has(name));
   }
 }
 

@@ -42,12 +42,12 @@ function buildPanels({ rows }: Dashboard): object[] {
   const add = (panel: object, gridPos: Position): void => {
     panels.push({ id: panels.length + 1, ...panel, gridPos });
   };
-  for (const { title, panels: all } of rows) {
+  for (const { title, panels: rowPanels } of rows) {
     add({ type: 'row', title, collapsed: false, panels: [] }, { h: heights.row, w: columns, x: 0, y });
     y += heights.row;
     let x = 0;
     let lineHeight = 0;
-    for (const panel of all) {
+    for (const panel of rowPanels) {
       if (x + panel.width > columns) {
         [x, y, lineHeight] = [0, y + lineHeight, 0];
       }

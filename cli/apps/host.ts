@@ -20,7 +20,7 @@ export interface HostOptions {
   readonly namespace: string;
   /** Folder of clones; an app without one there is hosted from its git host. */
   readonly copies: string | undefined;
-  readonly installation: () => Promise<Installation>;
+  readonly readInstallation: () => Promise<Installation>;
   readonly printLine: (line: string) => void;
 }
 
@@ -56,10 +56,10 @@ async function retryRejected({ slug }: AppManifest, { kubectl, namespace }: Host
   await kubectl(['-n', namespace, 'annotate', 'happ', slug, '--overwrite', mark]);
 }
 
-async function pushCopy(folder: string, app: AppManifest, { installation }: HostOptions): Promise<string> {
+async function pushCopy(folder: string, app: AppManifest, { readInstallation }: HostOptions): Promise<string> {
   const snapshot = await takeSnapshot(folder);
   try {
-    return await pushSnapshot(snapshot, app.slug, await installation());
+    return await pushSnapshot(snapshot, app.slug, await readInstallation());
   } finally {
     await snapshot.remove();
   }
@@ -142,8 +142,8 @@ export async function createSecrets(
   { slug, secrets }: AppManifest,
 ): Promise<void> {
   for (const [name, keys] of Object.entries(secrets)) {
-    const found = await kubectl(['-n', namespace, 'get', 'secret', name, '--ignore-not-found', '-o', 'name']);
-    if (found.trim() === '') await kubectl(['-n', namespace, 'create', '-f', '-'], formatSecret(name, slug, keys));
+    const existing = await kubectl(['-n', namespace, 'get', 'secret', name, '--ignore-not-found', '-o', 'name']);
+    if (existing.trim() === '') await kubectl(['-n', namespace, 'create', '-f', '-'], formatSecret(name, slug, keys));
   }
 }
 
@@ -182,16 +182,16 @@ export interface FollowOptions {
 /** Reports each change of phase, and resolves when nothing of these apps is in progress. */
 export async function follow(slugs: readonly string[], options: FollowOptions): Promise<Outcome[]> {
   const { kubectl, namespace, printLine, lookMs = 2_000 } = options;
-  const shown = new Map<string, string>();
+  const printedPhases = new Map<string, string>();
   for (;;) {
     const { items } = list.parse(
       JSON.parse(await kubectl(['-n', namespace, 'get', 'hostedapps', '-o', 'json'])) as unknown,
     );
     const apps = items.filter(({ metadata }) => slugs.includes(metadata.name));
     for (const app of apps) {
-      const word = formatPhase(app);
-      if (shown.get(app.metadata.name) !== word) printLine(`${app.metadata.name.padEnd(20)} ${word}`);
-      shown.set(app.metadata.name, word);
+      const phase = formatPhase(app);
+      if (printedPhases.get(app.metadata.name) !== phase) printLine(`${app.metadata.name.padEnd(20)} ${phase}`);
+      printedPhases.set(app.metadata.name, phase);
     }
     const outcomes = apps.map((app) => ({ slug: app.metadata.name, status: toPublicStatus(app) }));
     if (outcomes.length === slugs.length && apps.every(isReflected) && outcomes.every(isSettled)) return outcomes;

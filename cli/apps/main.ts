@@ -27,14 +27,14 @@ interface Arguments {
   readonly wait: boolean;
 }
 
-function readArguments(all: readonly AppManifest[]): Arguments {
+function readArguments(apps: readonly AppManifest[]): Arguments {
   const options = { copies: { type: 'string' }, 'no-wait': { type: 'boolean', default: false } } as const;
-  return readCommandLine({ usage, options, positionals: all.length }, ({ values, positionals }) => {
-    const unknown = positionals.find((slug) => !all.some((app) => app.slug === slug));
+  return readCommandLine({ usage, options, positionals: apps.length }, ({ values, positionals }) => {
+    const unknown = positionals.find((slug) => !apps.some((app) => app.slug === slug));
     if (unknown !== undefined)
-      throw new UsageError(`there is no app "${unknown}": it is one of ${all.map(({ slug }) => slug).join(', ')}`);
+      throw new UsageError(`there is no app "${unknown}": it is one of ${apps.map(({ slug }) => slug).join(', ')}`);
     return {
-      apps: positionals.length === 0 ? all : all.filter(({ slug }) => positionals.includes(slug)),
+      apps: positionals.length === 0 ? apps : apps.filter(({ slug }) => positionals.includes(slug)),
       copies: values.copies === undefined ? undefined : resolve(process.env['INIT_CWD'] ?? '.', values.copies),
       wait: !values['no-wait'],
     };
@@ -46,7 +46,7 @@ async function main(): Promise<number> {
   await readInstallation();
   const kubectl = createKubectl(paths.kubectl, paths.kubeconfig);
   for (const app of apps)
-    await applyApp(app, { kubectl, namespace, copies, installation: () => readInstallation(), printLine });
+    await applyApp(app, { kubectl, namespace, copies, readInstallation: () => readInstallation(), printLine });
   if (!wait) return 0;
   const slugs = apps.map(({ slug }) => slug);
   const outcomes = await follow(slugs, { kubectl, namespace, printLine });

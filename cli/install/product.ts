@@ -59,12 +59,12 @@ const bases: Record<ProductTarget, readonly string[]> = {
 
 async function computeProductKey(target: ProductTarget): Promise<string> {
   const folders = await Promise.all(sources.folders.map((folder) => computeFolderKey(join(paths.root, folder))));
-  const own = await Promise.all(
+  const manifestKeys = await Promise.all(
     manifests[target].map((folder) => computeFolderKey(join(paths.root, folder), ['samples'])),
   );
   const files = await Promise.all(sources.files.map(async (file) => (await readText(join(paths.root, file))) ?? ''));
   const keys = await Promise.all(bases[target].map((name) => computeImageKey(getImage(name))));
-  return computeContentKey([target, ...folders, ...own, ...files, ...keys]);
+  return computeContentKey([target, ...folders, ...manifestKeys, ...files, ...keys]);
 }
 
 /** Builds and pushes one target of the root Dockerfile. Returns the image by digest. */
@@ -95,7 +95,7 @@ const pipelineBases = ['node-24', 'python-3.11', 'nginx'];
 /** The steps from an empty cluster to Moorage running on it. */
 export function createProductSteps(kubectl: Kubectl, ports: () => GatewayPorts, release: NodeRelease): Step[] {
   const { references } = release;
-  const image = (target: ProductTarget): Step => ({
+  const createImageStep = (target: ProductTarget): Step => ({
     name: `image ${target}`,
     lane: 'images',
     needs: [...bases[target].map((base) => `image ${base}`)],
@@ -106,7 +106,7 @@ export function createProductSteps(kubectl: Kubectl, ports: () => GatewayPorts, 
     },
   });
   return [
-    ...productTargets.map(image),
+    ...productTargets.map(createImageStep),
     {
       name: 'gateway',
       needs: ['dns', 'gateway api', 'network policy', 'image traefik', 'image moorage'],
@@ -174,7 +174,7 @@ export const productTargets = ['moorage', 'moorage-workers', 'moorage-pipeline']
 export type ProductTarget = (typeof productTargets)[number];
 
 export interface NodeReleaseOptions {
-  readonly ports: () => GatewayPorts;
+  readonly getPorts: () => GatewayPorts;
   /** Images that this run builds. */
   readonly images: readonly ImageRecipe[];
   /** Requested services behind tools, for which apps leave room. */
@@ -198,12 +198,12 @@ export class NodeRelease {
 
   /** Installs or upgrades the release, with settings of services behind tools. */
   async install(tools: readonly string[]): Promise<void> {
-    const { ports, images } = this.#options;
+    const { getPorts, images } = this.#options;
     const settings = [
       `image=${this.references.get('moorage') ?? ''}`,
       `workers.image=${this.references.get('moorage-workers') ?? ''}`,
       `pipelineImage=${this.references.get('moorage-pipeline') ?? ''}`,
-      `externalPort=${ports().https}`,
+      `externalPort=${getPorts().https}`,
       `apps.runtimeClassName=${confinedClass}`,
       `registry.missingImages={${(await findMissingImages(images)).join(',')}}`,
       ...(await formatBuiltServices()),
@@ -212,7 +212,7 @@ export class NodeRelease {
       ...(await formatPackageSettings()),
       ...tools,
     ];
-    await installChart(this.#target(), [join(paths.root, 'cli', 'values.local.yaml')], settings);
+    await installChart(this.#getTarget(), [join(paths.root, 'cli', 'values.local.yaml')], settings);
   }
 
   /** Images of services that this run builds. They must exist first, since the chart names them by digest. */
@@ -223,10 +223,10 @@ export class NodeRelease {
 
   /** The values that it was last installed with. */
   async readValues(): Promise<unknown> {
-    return await readReleaseValues(this.#target());
+    return await readReleaseValues(this.#getTarget());
   }
 
-  #target(): { helm: string; kubeconfig: string } {
+  #getTarget(): { helm: string; kubeconfig: string } {
     return { helm: getBinaryPath('helm', 'helm'), kubeconfig: paths.kubeconfig };
   }
 }
@@ -237,9 +237,9 @@ export class NodeRelease {
  *
  * @throws UsageError for a name that is not in the catalog
  */
-export function selectImages(wanted: readonly string[]): readonly ImageRecipe[] {
+export function selectImages(names: readonly string[]): readonly ImageRecipe[] {
   const chosen = new Set(images.filter((image) => image.on === undefined));
-  for (const name of wanted) for (const image of findByName(name)) chosen.add(image);
+  for (const name of names) for (const image of findByName(name)) chosen.add(image);
   // From last to first, so that the base image of a base image is found too.
   for (const image of images.toReversed())
     if (chosen.has(image))
@@ -251,12 +251,12 @@ function findByName(name: string): readonly ImageRecipe[] {
   const demanded = images.filter((image) => image.on === 'demand');
   if (name === 'all') return demanded;
   if (name === 'planned') return demanded.filter(isPlanned);
-  const found = demanded.filter((image) => image.name === name || image.name.startsWith(`${name}-`));
-  if (found.length === 0)
+  const matches = demanded.filter((image) => image.name === name || image.name.startsWith(`${name}-`));
+  if (matches.length === 0)
     throw new UsageError(
       `--base-images: there is no "${name}"; there are all, planned, ${demanded.map((image) => image.name).join(', ')}`,
     );
-  return found;
+  return matches;
 }
 
 /** Whether the plan of some language starts from it. */
@@ -281,8 +281,8 @@ export function listNames({
 export async function findMissingImages(coming: readonly ImageRecipe[]): Promise<string[]> {
   const built = new Set(coming.flatMap(listNames));
   const absent = baseImages.filter((image) => !built.has(image));
-  const there = await Promise.all(absent.map((image) => findImageDigest(image)));
-  return absent.filter((_, index) => there[index] === undefined);
+  const digests = await Promise.all(absent.map((image) => findImageDigest(image)));
+  return absent.filter((_, index) => digests[index] === undefined);
 }
 
 /** Chart settings of the images of PostgreSQL and backing services that every node builds, by digest. */

@@ -70,11 +70,11 @@ async function findTool(tool: Tool, provide: () => Promise<string>): Promise<str
   try {
     return await provide();
   } catch (error) {
-    const found =
+    const state =
       present === undefined ? 'none is on the PATH' : `${present} is ${parseVersion(output) ?? 'of no version'}`;
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(
-      `${tool.name} ${tool.range} is needed (${found}) and could not be compiled: install it from ${tool.link}\n  ${reason}`,
+      `${tool.name} ${tool.range} is needed (${state}) and could not be compiled: install it from ${tool.link}\n  ${reason}`,
       { cause: error },
     );
   }

@@ -98,8 +98,8 @@ const isClosed = createSubnetMatcher(closedCidrs);
 
 /** Closed addresses of package registries, for the chart's `builds.packageCidrs`. Pods cannot use loopback addresses. */
 export async function findClosedPackages(resolve = resolveAll): Promise<string[]> {
-  const found = (await Promise.all(hosts.map(resolve))).flat();
-  const closed = found.filter((address) => isClosed(address) && !/^127\.|^::1$/.test(address));
+  const addresses = (await Promise.all(hosts.map(resolve))).flat();
+  const closed = addresses.filter((address) => isClosed(address) && !/^127\.|^::1$/.test(address));
   return [...new Set(closed)].sort().map((address) => `${address}/${address.includes(':') ? 128 : 32}`);
 }
 
@@ -160,13 +160,15 @@ export function readWorkloads(text: string): WantedWorkload[] {
  * The problems of the workloads, one line each. `list` is the output of `kubectl get deployments,statefulsets,daemonsets
  * -o json`. A workload in it that was not installed with the release must have at least one replica.
  */
-export function compareWorkloads(wanted: readonly WantedWorkload[], list: unknown): string[] {
+export function compareWorkloads(wantedWorkloads: readonly WantedWorkload[], list: unknown): string[] {
   const { items } = z.object({ items: z.array(workload) }).parse(list);
   const keyed = new Map(items.map((item) => [formatKey(item.kind, item.metadata.namespace, item.metadata.name), item]));
-  const missing = wanted
+  const missing = wantedWorkloads
     .filter(({ kind, namespace, name, replicas }) => replicas > 0 && !keyed.has(formatKey(kind, namespace, name)))
     .map(({ kind, namespace, name }) => `${namespace}/${name} does not exist (${kind})`);
-  const installed = new Map(wanted.map((each) => [formatKey(each.kind, each.namespace, each.name), each.replicas]));
+  const installed = new Map(
+    wantedWorkloads.map((each) => [formatKey(each.kind, each.namespace, each.name), each.replicas]),
+  );
   return [...missing, ...[...keyed].flatMap(([key, item]) => checkReplicas(item, installed.get(key)))];
 }
 
@@ -214,12 +216,12 @@ async function readManifest(kubectl: Kubectl): Promise<string> {
 
 /** The problems of the release's workloads, and of all others in these namespaces. */
 export async function checkWorkloads(kubectl: Kubectl, namespaces: ReadonlySet<string>): Promise<string[]> {
-  const wanted = readWorkloads(await readManifest(kubectl));
-  const all = z
+  const wantedWorkloads = readWorkloads(await readManifest(kubectl));
+  const workloads = z
     .object({ items: z.array(z.looseObject({ metadata: z.looseObject({ namespace: z.string() }) })) })
     .parse(JSON.parse(await kubectl(['get', 'deployments,statefulsets,daemonsets', '-A', '-o', 'json'])));
-  const items = all.items.filter(({ metadata }) => namespaces.has(metadata.namespace));
-  return compareWorkloads(wanted, { items });
+  const items = workloads.items.filter(({ metadata }) => namespaces.has(metadata.namespace));
+  return compareWorkloads(wantedWorkloads, { items });
 }
 
 // The sample app, which proves that a folder becomes a site.
@@ -251,7 +253,7 @@ async function isSampleAnswering(ports: { https: number }): Promise<boolean> {
 async function submitOnceServed(folder: string, logs: string, report: Report): Promise<void> {
   await mkdir(logs, { recursive: true });
   const log = join(logs, 'sample.log');
-  for (let left = 30; ; left -= 1) {
+  for (let attemptsLeft = 30; ; attemptsLeft -= 1) {
     try {
       await run(process.execPath, [join(paths.root, 'cli', 'submit', 'main.ts'), folder], {
         log,
@@ -261,7 +263,7 @@ async function submitOnceServed(folder: string, logs: string, report: Report): P
       });
       return;
     } catch (error) {
-      if (left === 0 || !(error instanceof CommandError) || error.exitCode !== 2) throw error;
+      if (attemptsLeft === 0 || !(error instanceof CommandError) || error.exitCode !== 2) throw error;
       await sleep(3000);
     }
   }

@@ -45,13 +45,13 @@ export const getDefinition = (name: ToolServiceName): Definition => toolServices
 
 /** The services in a list: all, none, or some of them. @throws UsageError for an unknown name */
 export function selectTools(list: string): readonly ToolServiceName[] {
-  const wanted = list.split(',').map((each) => each.trim());
+  const names = list.split(',').map((each) => each.trim());
   if (list === 'none') return [];
   if (list === 'all') return toolServiceNames;
-  for (const name of wanted)
+  for (const name of names)
     if (!(toolServiceNames as readonly string[]).includes(name))
       throw new UsageError(`--tools: there is no "${name}"; give all, none, or some of ${toolServiceNames.join(', ')}`);
-  return toolServiceNames.filter((name) => wanted.includes(name));
+  return toolServiceNames.filter((name) => names.includes(name));
 }
 
 /** CPU in millicores, memory in MiB. */
@@ -163,10 +163,10 @@ const installed = z.object({
  * The services as the release has them. The chart is installed with these while new images are built, so that an upgrade
  * removes none of them.
  */
-export function readToolStates(values: unknown, wanted: readonly ToolServiceName[]): Map<ToolServiceName, ToolState> {
+export function readToolStates(values: unknown, names: readonly ToolServiceName[]): Map<ToolServiceName, ToolState> {
   const { tools } = installed.parse(values ?? {});
   const readState = (name: ToolServiceName): ToolState => {
-    if (!wanted.includes(name)) return { offBecause: notWanted };
+    if (!names.includes(name)) return { offBecause: notWanted };
     const { enabled = false, image = '', offBecause = '' } = tools[name] ?? {};
     if (enabled && image !== '') return { image };
     return { offBecause: ['', notWanted].includes(offBecause) ? notYet : offBecause };
@@ -183,38 +183,38 @@ export interface ToolPhase {
   readonly summarize: () => Promise<string>;
 }
 
-export function createToolPhase(host: ToolHost, wanted: readonly ToolServiceName[]): ToolPhase {
+export function createToolPhase(host: ToolHost, names: readonly ToolServiceName[]): ToolPhase {
   const images = new Map<ToolServiceName, ToolImage>();
   const states = new Map<ToolServiceName, ToolState>(
-    toolServiceNames.filter((name) => !wanted.includes(name)).map((name) => [name, { offBecause: notWanted }]),
+    toolServiceNames.filter((name) => !names.includes(name)).map((name) => [name, { offBecause: notWanted }]),
   );
   const keep = (name: ToolServiceName, image: ToolImage): string => {
     images.set(name, image);
     states.set(name, { image: image.reference });
     return formatMegabytes(image.bytes);
   };
-  const made = wanted.filter((name) => getDefinition(name).image !== undefined);
+  const builtServices = names.filter((name) => getDefinition(name).image !== undefined);
   const steps: Step[] = [
-    ...(wanted.includes('gotenberg') ? compileSteps : []),
-    ...made.map((name, index): Step => ({
+    ...(names.includes('gotenberg') ? compileSteps : []),
+    ...builtServices.map((name, index): Step => ({
       name: `tool image ${name}`,
       // Two at a time: while one downloads, another is written.
       lane: `images ${index % 2}`,
       needs: name === 'gotenberg' ? ['compile gotenberg'] : [],
       run: async (report) => keep(name, await host.build(getDefinition(name).image ?? '', report)),
     })),
-    ...(wanted.includes('searxng') ? [createSearxngStep(host, states, keep)] : []),
+    ...(names.includes('searxng') ? [createSearxngStep(host, states, keep)] : []),
     {
       name: 'chart with tools',
-      needs: wanted.map((name) => `tool image ${name}`),
+      needs: names.map((name) => `tool image ${name}`),
       run: async () => {
-        const before = readToolStates(await host.readValues(), wanted);
-        if (isDeepStrictEqual(before, states)) return 'unchanged';
+        const previousStates = readToolStates(await host.readValues(), names);
+        if (isDeepStrictEqual(previousStates, states)) return 'unchanged';
         await host.install(formatToolSettings(states));
         return undefined;
       },
     },
-    ...wanted.map((name): Step => ({
+    ...names.map((name): Step => ({
       name: `tool ${name}`,
       needs: ['chart with tools'],
       run: async () => {

@@ -84,11 +84,11 @@ export async function readPublishedPorts(): Promise<GatewayPorts | undefined> {
 
 /** The ports to use. Throws if the existing cluster publishes ports other than the requested ones. */
 export function decidePorts(
-  wanted: { http: number | undefined; https: number | undefined },
+  wantedPorts: { http: number | undefined; https: number | undefined },
   published: GatewayPorts | undefined,
 ): GatewayPorts {
   const current = published ?? { http: 80, https: 443 };
-  const ports = { http: wanted.http ?? current.http, https: wanted.https ?? current.https };
+  const ports = { http: wantedPorts.http ?? current.http, https: wantedPorts.https ?? current.https };
   if (ports.http === ports.https)
     throw new Error(
       `HTTP and HTTPS cannot share port ${ports.http}: choose another one with --http-port or --https-port`,

@@ -105,9 +105,9 @@ export async function ensureRegistryImage(image: string): Promise<string> {
   const [repository = '', tag = 'latest'] = image.split(':');
   const path = repository.includes('/') ? repository : `library/${repository}`;
   if ((await requestRegistry(`/v2/${path}/manifests/${tag}`)).status === 200) return 'present';
-  const done = await ensurePulled(image);
+  const outcome = await ensurePulled(image);
   await push(image, path, tag);
-  return done;
+  return outcome;
 }
 
 // Services behind tools: the recipes of the one-machine node, built by Docker.

@@ -95,7 +95,7 @@ function buildPod(name: 'open' | 'closed', image: string, addresses: readonly st
 }
 
 /** Names are fixed, so that leftovers of an interrupted proof do no harm. */
-function formatManifests(image: string, control: string, others: readonly string[]): string {
+function formatManifests(image: string, control: string, closedAddresses: readonly string[]): string {
   const objects = [
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
     {
@@ -108,7 +108,7 @@ function formatManifests(image: string, control: string, others: readonly string
       },
     },
     buildPod('open', image, [control]),
-    buildPod('closed', image, [control, ...others]),
+    buildPod('closed', image, [control, ...closedAddresses]),
   ];
   return objects.map((object) => stringify(object, { lineWidth: 0 })).join('---\n');
 }
@@ -120,7 +120,7 @@ async function readReport(kubectl: Kubectl, name: 'open' | 'closed'): Promise<st
       const { status } = pods.parse(JSON.parse(await kubectl(['-n', namespace, 'get', 'pod', name, '-o', 'json'])));
       return status.phase === 'Succeeded' || status.phase === 'Failed';
     },
-    { seconds: 180, hint: () => kubectl(['-n', namespace, 'describe', 'pod', name]).catch(() => '') },
+    { seconds: 180, readHint: () => kubectl(['-n', namespace, 'describe', 'pod', name]).catch(() => '') },
   );
   return await readLog(kubectl, name);
 }
@@ -155,7 +155,7 @@ export function judgeIsolation(open: string, closed: string, control: string): s
 export async function proveIsolation(
   kubectl: Kubectl,
   image: string,
-  others: readonly string[],
+  closedAddresses: readonly string[],
   cause: () => Promise<string>,
 ): Promise<string> {
   const service = await kubectl(['get', 'service', 'kubernetes', '-n', 'default', '-o', 'jsonpath={.spec.clusterIP}']);
@@ -163,11 +163,11 @@ export async function proveIsolation(
   const remove = ['delete', 'namespace', namespace, '--ignore-not-found', '--wait'];
   await kubectl(remove);
   try {
-    await apply(kubectl, formatManifests(image, control, others));
+    await apply(kubectl, formatManifests(image, control, closedAddresses));
     const [open, closed] = await Promise.all([readReport(kubectl, 'open'), readReport(kubectl, 'closed')]);
     const problem = judgeIsolation(open, closed, control);
     if (problem !== undefined) throw new Error(`${problem}. ${await cause()}`.trim());
-    return `${others.length + 1} addresses closed to a pod`;
+    return `${closedAddresses.length + 1} addresses closed to a pod`;
   } finally {
     await kubectl([...remove.slice(0, -1), '--wait=false']).catch(() => undefined);
   }

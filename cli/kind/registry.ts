@@ -42,8 +42,8 @@ async function findPasswordInLog(): Promise<string | undefined> {
  * keeps only a hash.
  */
 async function readCredentials(): Promise<string> {
-  const known = await readText(credentialsFile);
-  if (known !== undefined) return known.trim();
+  const storedCredentials = await readText(credentialsFile);
+  if (storedCredentials !== undefined) return storedCredentials.trim();
   const password = await waitFor('the password in the log of the registry', findPasswordInLog, { seconds: 30 });
   const text = Buffer.from(`docker:${password}`).toString('base64');
   await writeText(credentialsFile, `${text}\n`, 0o600);
@@ -151,8 +151,8 @@ async function runOnFiles(args: readonly string[], input = ''): Promise<string> 
  * network, as Docker knows it.
  */
 export async function cleanRegistry(image: string, limit = limitBytes): Promise<string> {
-  const before = await measureSize();
-  if (before < limit) return `${Math.round(before / 1024 ** 2)} MiB`;
+  const bytesBefore = await measureSize();
+  if (bytesBefore < limit) return `${Math.round(bytesBefore / 1024 ** 2)} MiB`;
   const used = [...extractNames(await runNodeKubectl(['get', ...imageUsers]))].join('\n');
   await runDocker(['stop', containers.registry]);
   let removed: string;
@@ -162,5 +162,5 @@ export async function cleanRegistry(image: string, limit = limitBytes): Promise<
   } finally {
     await startContainer(containers.registry);
   }
-  return `removed ${removed} images, ${Math.round((before - (await measureSize())) / 1024 ** 2)} MiB`;
+  return `removed ${removed} images, ${Math.round((bytesBefore - (await measureSize())) / 1024 ** 2)} MiB`;
 }

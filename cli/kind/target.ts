@@ -97,14 +97,14 @@ async function startKind(args: Arguments): Promise<void> {
 
 /** Removes the images that `up` built or downloaded, except those in use elsewhere. */
 async function removeImages(): Promise<string> {
-  const own = await runDocker([
+  const ownImages = await runDocker([
     'images',
     '--format',
     '{{.Repository}}:{{.Tag}}',
     '--filter',
     `reference=${ownPrefix}/*`,
   ]);
-  const names = [...own.split('\n').filter((name) => name !== ''), ...(await listDownloadedImages())];
+  const names = [...ownImages.split('\n').filter((name) => name !== ''), ...(await listDownloadedImages())];
   let count = 0;
   for (const name of names)
     count += await runDocker(['rmi', name]).then(
@@ -258,9 +258,9 @@ function createImageSteps(images: Images): Step[] {
 }
 
 /** All steps from a Docker engine to the sample app. */
-export function createSteps(kind: string, release: KindRelease, wanted: readonly ToolServiceName[]): Step[] {
+export function createSteps(kind: string, release: KindRelease, tools: readonly ToolServiceName[]): Step[] {
   const { images, ports } = release;
-  const published = (name: string): string => requireImage(images.published, name);
+  const getPublished = (name: string): string => requireImage(images.published, name);
   return [
     { name: 'kind cluster', run: () => ensureCluster(kind, ports) },
     { name: 'registry', needs: ['kind cluster'], run: ensureRegistry },
@@ -275,7 +275,7 @@ export function createSteps(kind: string, release: KindRelease, wanted: readonly
     {
       name: 'network policy',
       needs: ['namespaces', 'image node-network'],
-      run: () => installNetwork(published('node-network')),
+      run: () => installNetwork(getPublished('node-network')),
     },
     {
       name: 'network policies',
@@ -286,7 +286,7 @@ export function createSteps(kind: string, release: KindRelease, wanted: readonly
     {
       name: 'isolation',
       needs: ['network policies', 'image moorage'],
-      run: async () => proveIsolation(kubectl, published('moorage'), await listClosedAddresses(), readEnforcerLog),
+      run: async () => proveIsolation(kubectl, getPublished('moorage'), await listClosedAddresses(), readEnforcerLog),
     },
     // Docker publishes the ports of the node's container; inside it the gateway uses 80 and 443.
     {
@@ -295,7 +295,7 @@ export function createSteps(kind: string, release: KindRelease, wanted: readonly
       run: () =>
         installGateway(kubectl, {
           image: traefikImage,
-          shipperImage: published('moorage'),
+          shipperImage: getPublished('moorage'),
           address: '0.0.0.0',
           ports: { http: 80, https: 443 },
           asksByName: false,
@@ -304,21 +304,21 @@ export function createSteps(kind: string, release: KindRelease, wanted: readonly
     {
       name: 'git server',
       needs: ['network policy', 'gateway api', 'image git-server'],
-      run: () => installGitServer(kubectl, published('git-server')),
+      run: () => installGitServer(kubectl, getPublished('git-server')),
     },
     {
       name: 'moorage chart',
       needs: ['gateway', 'isolation', 'image moorage-workers', 'image moorage-pipeline'],
       run: async () => {
         await installPushSecret(kubectl, await formatPushConfig());
-        await release.install(formatToolSettings(readToolStates(await release.readValues(), wanted)));
+        await release.install(formatToolSettings(readToolStates(await release.readValues(), tools)));
         return undefined;
       },
     },
     {
       name: 'demo router',
       needs: ['network policy', 'image moorage'],
-      run: () => installDemoRouter(kubectl, published('moorage')),
+      run: () => installDemoRouter(kubectl, getPublished('moorage')),
     },
     {
       name: 'moorage ready',

@@ -97,10 +97,11 @@ async function checkCluster(): Promise<string[]> {
   printLine(
     `  ${unready.length === 0 ? 'ok' : '!!'} ${'platform pods'.padEnd(26)} ${unready.length === 0 ? 'all ready' : unready.join(', ')}`,
   );
-  const others = listUnreadyPods({
+  const unreadyPods = listUnreadyPods({
     items: pods.items.filter(({ metadata }) => !platformNamespaces.has(metadata.namespace)),
   });
-  if (others.length > 0) printLine(`  .. ${'pods of apps and builds'.padEnd(26)} not ready: ${others.join(', ')}`);
+  if (unreadyPods.length > 0)
+    printLine(`  .. ${'pods of apps and builds'.padEnd(26)} not ready: ${unreadyPods.join(', ')}`);
   return [...(ready === 'True' ? [] : ['the node is not Ready']), ...unready];
 }
 
@@ -116,10 +117,10 @@ const appList = z.object({
 });
 
 /** Apps with a condition of this reason, as `name: cause`. */
-function listWaiting(list: z.output<typeof appList>, wanted: string): string[] {
+function listWaiting(list: z.output<typeof appList>, wantedReason: string): string[] {
   return list.items.flatMap(({ metadata, status }) => {
-    const found = status.conditions.find(({ reason }) => reason === wanted);
-    return found === undefined ? [] : [`${metadata.name}: ${found.message}`];
+    const condition = status.conditions.find(({ reason }) => reason === wantedReason);
+    return condition === undefined ? [] : [`${metadata.name}: ${condition.message}`];
   });
 }
 
@@ -154,11 +155,11 @@ async function checkRoom(): Promise<string[]> {
 /** Prints the free space on the disk of pods, images and the registry, and which builds wait for more. */
 async function checkDisk(): Promise<string[]> {
   const { bsize, bavail, blocks } = await statfs(paths.state);
-  const gibibytes = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
-  const [free, all, registry] = [bavail * bsize, blocks * bsize, await measureRegistryBytes()].map(gibibytes);
+  const formatGibibytes = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
+  const [free, total, registry] = [bavail * bsize, blocks * bsize, await measureRegistryBytes()].map(formatGibibytes);
   const waiting = listAppsWithoutSpace(await listApps());
   printLine(
-    `  ${waiting.length === 0 ? 'ok' : '..'} ${'disk'.padEnd(26)} ${free} of ${all} free, ${registry} in the registry`,
+    `  ${waiting.length === 0 ? 'ok' : '..'} ${'disk'.padEnd(26)} ${free} of ${total} free, ${registry} in the registry`,
   );
   for (const each of waiting) printLine(`  .. ${'waiting for disk space'.padEnd(26)} ${each}`);
   return [];

@@ -35,7 +35,7 @@ async function startNode(args: Arguments): Promise<void> {
   const begun = Date.now();
   const ports = await choosePorts({ http: args.httpPort, https: args.httpsPort });
   printLine('one-machine Kubernetes node');
-  const release = new NodeRelease({ ports: () => ports, images, tools: args.tools });
+  const release = new NodeRelease({ getPorts: () => ports, images, tools: args.tools });
   const tools = createToolPhase(createToolHost(release), args.tools);
   try {
     const steps = [

@@ -64,8 +64,8 @@ export function planFolder(folder: string): FolderPlan {
 function runChecks(tree: Tree, folder: string, input: PipelineInput): Finding[] {
   const context = { tree, source: folder, notes: folder, input, submodules: [] };
   return [sourcePath, dockerfileRule].flatMap((rule) => {
-    const found = rule.check(context);
-    return found instanceof Promise ? [] : [...found];
+    const result = rule.check(context);
+    return result instanceof Promise ? [] : [...result];
   });
 }
 
@@ -77,15 +77,15 @@ export function formatJson({ plan, path, findings, dockerfile, file, refused }: 
 /** Plan, reasons and warnings, then the Dockerfile, for a person. */
 export function formatText(planned: FolderPlan): string {
   const { plan, path, findings, dockerfile, file } = planned;
-  const said = findings.map((each: Finding) => formatFinding(each));
-  if (plan === undefined) return ['This cannot be planned.', ...said, ''].join('\n');
-  const what = plan.framework === undefined ? plan.strategy : `${plan.strategy}, ${plan.framework}`;
+  const findingLines = findings.map((each: Finding) => formatFinding(each));
+  if (plan === undefined) return ['This cannot be planned.', ...findingLines, ''].join('\n');
+  const strategy = plan.framework === undefined ? plan.strategy : `${plan.strategy}, ${plan.framework}`;
   return [
-    `plan: ${what}`,
+    `plan: ${strategy}`,
     `why:  ${plan.reason}`,
     ...(path === '.' ? [] : [`path: ${path}`]),
     ...(plan.port === undefined ? [] : [`port: ${plan.port}`]),
-    ...said,
+    ...findingLines,
     '',
     dockerfile ?? `The Dockerfile of the repository is built: ${file ?? ''}`,
     '',

@@ -185,8 +185,14 @@ function readEvent(event: string | undefined, data: string): LogEvent | undefine
   if (event === 'gone') return { type: 'gone' };
   if (event === 'log') return { type: 'log', ...line.parse(JSON.parse(data)) };
   if (event !== 'stage' && event !== 'end') return undefined;
-  const { status: word, message, stage, position, update } = view.parse(JSON.parse(data));
-  return { type: event, status: word, stage: stage ?? update?.stage, position: position ?? update?.position, message };
+  const { status: statusWord, message, stage, position, update } = view.parse(JSON.parse(data));
+  return {
+    type: event,
+    status: statusWord,
+    stage: stage ?? update?.stage,
+    position: position ?? update?.position,
+    message,
+  };
 }
 
 function formatRefusal(code: number, text: string): string {

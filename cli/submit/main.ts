@@ -33,16 +33,16 @@ async function main(): Promise<number> {
 
 function readRequest(): Request {
   const options = { name: { type: 'string' } } as const;
-  return readCommandLine({ usage, options, positionals: 1 }, ({ values, positionals: [what] }) => {
-    if (what === undefined) throw new UsageError('a folder or a repository to submit is required');
-    return { what: fromCallersFolder(what), name: values.name };
+  return readCommandLine({ usage, options, positionals: 1 }, ({ values, positionals: [target] }) => {
+    if (target === undefined) throw new UsageError('a folder or a repository to submit is required');
+    return { what: fromCallersFolder(target), name: values.name };
   });
 }
 
 /** npm runs scripts in the project's root; a relative path starts at the folder in which npm was called. */
-function fromCallersFolder(what: string): string {
-  const path = resolve(process.env['INIT_CWD'] ?? '.', what);
-  return existsSync(path) ? path : what;
+function fromCallersFolder(target: string): string {
+  const path = resolve(process.env['INIT_CWD'] ?? '.', target);
+  return existsSync(path) ? path : target;
 }
 
 try {

@@ -15,14 +15,14 @@ const indent = ' '.repeat(12);
 /** Creates an output. @param write receives whole lines; @param now milliseconds of some clock */
 export function createOutput(write: (line: string) => void, now: () => number = () => performance.now()): Output {
   const start = now();
-  let shown = '';
+  let printedStage = '';
   let logged = '';
   let reached = '';
-  const at = (text: string): void => {
+  const printLine = (text: string): void => {
     write(`${((now() - start) / 1000).toFixed(1).padStart(8)} s  ${toHarmlessText(text)}`);
   };
   return {
-    printLine: at,
+    printLine,
     writeEvent(event) {
       if (event.type === 'gone') {
         write(`${indent}(the log of this build is no longer kept)`);
@@ -33,18 +33,19 @@ export function createOutput(write: (line: string) => void, now: () => number = 
         write(`${indent}  ${toHarmlessText(event.line)}`);
       } else if (event.type === 'stage' && event.stage !== undefined) {
         const text = `${event.stage}${event.position === undefined ? '' : `, position ${event.position}`}`;
-        if (text !== shown) at(isRestarted(reached, event.stage) ? `${text} again: ${event.message}` : text);
-        shown = text;
+        if (text !== printedStage)
+          printLine(isRestarted(reached, event.stage) ? `${text} again: ${event.message}` : text);
+        printedStage = text;
         reached = event.stage;
       }
     },
     writeVerdict(status, reason) {
       if (reason === undefined) {
-        at(status.status === 'live' ? 'live' : status.message);
+        printLine(status.status === 'live' ? 'live' : status.message);
         for (const line of formatSuccess(status)) write(line);
         return;
       }
-      at(status.status === 'live' ? 'rejected; the last good commit is still live' : 'rejected');
+      printLine(status.status === 'live' ? 'rejected; the last good commit is still live' : 'rejected');
       for (const line of [...formatReason(reason), ...(isBuilt(reason) ? formatPlan(status) : [])]) write(line);
       for (const line of formatFindings(status.findings ?? [], reason)) write(line);
     },
@@ -54,8 +55,8 @@ export function createOutput(write: (line: string) => void, now: () => number = 
 const stages = ['queued', 'cloning', 'reviewing', 'building'];
 
 /** Whether a fault of the platform sent the commit back to an earlier stage. The output then says why. */
-function isRestarted(before: string, now: string): boolean {
-  return stages.indexOf(now) >= 0 && stages.indexOf(now) < stages.indexOf(before);
+function isRestarted(previousStage: string, stage: string): boolean {
+  return stages.indexOf(stage) >= 0 && stages.indexOf(stage) < stages.indexOf(previousStage);
 }
 
 function formatReason({ rule, file, line, message, fix, log }: Reason): string[] {
@@ -105,10 +106,10 @@ function formatPage({ page }: Status): string[] {
 }
 
 function formatFindings(findings: readonly Finding[], reason?: Reason): string[] {
-  const others = findings.filter(
+  const otherFindings = findings.filter(
     ({ rule, file, line }) => rule !== reason?.rule || file !== reason.file || line !== reason.line,
   );
-  return others.map(({ severity, rule, file, line, message, fix }) =>
+  return otherFindings.map(({ severity, rule, file, line, message, fix }) =>
     toHarmlessText(
       `  ${severity}  ${[rule, ...formatLocation(file, line)].join(' at ')}: ${message} ${fix}`
         .replaceAll(/\s+/g, ' ')

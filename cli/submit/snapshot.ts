@@ -71,28 +71,29 @@ async function createCommit(
 ): Promise<{ commit: string; origin: Snapshot['origin'] }> {
   await runGit(['init', '--quiet', '--bare', repository]);
   await borrowObjects(repository, tree);
-  const within = (args: string[], env: Record<string, string> = {}): Promise<string> =>
+  const runGitInTree = (args: string[], env: Record<string, string> = {}): Promise<string> =>
     runGit(['-c', 'core.bare=false', ...args], {
       cwd: tree.root,
       env: { GIT_DIR: repository, GIT_WORK_TREE: tree.root, ...env },
     });
   // Tracked files stay, even if .gitignore names them.
-  if (tree.head !== undefined) await within(['read-tree', tree.head]);
-  await within(['add', '--all', '--', tree.below === '' ? '.' : tree.below]);
-  const written = await within(['write-tree', ...(tree.below === '' ? [] : [`--prefix=${tree.below}/`])]).catch(
+  if (tree.head !== undefined) await runGitInTree(['read-tree', tree.head]);
+  await runGitInTree(['add', '--all', '--', tree.below === '' ? '.' : tree.below]);
+  const treeId = await runGitInTree(['write-tree', ...(tree.below === '' ? [] : [`--prefix=${tree.below}/`])]).catch(
     () => '',
   );
-  if (written === '' || (await within(['ls-tree', written])) === '')
+  if (treeId === '' || (await runGitInTree(['ls-tree', treeId])) === '')
     throw new Fault('the folder has no file to commit: add one, or check .gitignore');
   if (tree.head === undefined || tree.isShallow || tree.below !== '')
     return {
-      commit: await within(['commit-tree', '-m', 'Snapshot of a folder', written], buildIdentity(tree.date)),
+      commit: await runGitInTree(['commit-tree', '-m', 'Snapshot of a folder', treeId], buildIdentity(tree.date)),
       origin: 'folder',
     };
-  if ((await within(['rev-parse', `${tree.head}^{tree}`])) === written) return { commit: tree.head, origin: 'commit' };
+  if ((await runGitInTree(['rev-parse', `${tree.head}^{tree}`])) === treeId)
+    return { commit: tree.head, origin: 'commit' };
   return {
-    commit: await within(
-      ['commit-tree', '-p', tree.head, '-m', 'Snapshot with uncommitted changes', written],
+    commit: await runGitInTree(
+      ['commit-tree', '-p', tree.head, '-m', 'Snapshot with uncommitted changes', treeId],
       buildIdentity(tree.date),
     ),
     origin: 'commit and changes',

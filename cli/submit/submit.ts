@@ -42,12 +42,13 @@ export async function submit(request: Request, tools: Tools): Promise<0 | 1> {
 }
 
 /** Whether the argument names a folder. @throws Fault when it looks like one but is not */
-function isFolder(what: string): boolean {
-  if (existsSync(what)) {
-    if (statSync(what).isDirectory()) return true;
-    throw new Fault(`${what} is a file: submit the folder that contains the app`);
+function isFolder(target: string): boolean {
+  if (existsSync(target)) {
+    if (statSync(target).isDirectory()) return true;
+    throw new Fault(`${target} is a file: submit the folder that contains the app`);
   }
-  if (/^([.~/]|[^/]*$)/.test(what)) throw new Fault(`there is no folder ${what}: submit a folder, OWNER/NAME or a URL`);
+  if (/^([.~/]|[^/]*$)/.test(target))
+    throw new Fault(`there is no folder ${target}: submit a folder, OWNER/NAME or a URL`);
   return false;
 }
 
@@ -60,13 +61,13 @@ async function pushFolder(
     throw new Fault("the folder's name cannot be used as the name of an app: choose one with --name NAME");
   const snapshot = await takeSnapshot(what);
   try {
-    const made = {
+    const provenance = {
       commit: '',
       'commit and changes': ', with uncommitted changes',
       folder: ', a snapshot of the folder',
     }[snapshot.origin];
     const repo = await pushSnapshot(snapshot, label, installation);
-    output.printLine(`pushed ${what} to ${localOwner}/${label} at ${snapshot.commit.slice(0, 7)}${made}`);
+    output.printLine(`pushed ${what} to ${localOwner}/${label} at ${snapshot.commit.slice(0, 7)}${provenance}`);
     return { repo, commit: snapshot.commit };
   } finally {
     await snapshot.remove();

@@ -62,12 +62,12 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
   }
 
   /** Returns the Jobs that keep their slots. A Job that changed meanwhile is checked again when the change arrives. */
-  async function withRoom(all: readonly Job[], log: Logger, signal: AbortSignal): Promise<Job[]> {
-    const kept: Job[] = [];
-    for (const job of all) {
+  async function releaseRoomless(jobs: readonly Job[], log: Logger, signal: AbortSignal): Promise<Job[]> {
+    const keptJobs: Job[] = [];
+    for (const job of jobs) {
       const found = isRunning(job) ? findRoomless(job, options.listPods(job)) : undefined;
       if (found === undefined || now() - found.since < options.schedulingMs) {
-        kept.push(job);
+        keptJobs.push(job);
         continue;
       }
       try {
@@ -75,10 +75,10 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
         log.warn({ job: job.metadata.name, reason: found.reason }, 'build found no room, slot given back');
       } catch (error) {
         if (!isApiStatus(error, 409)) throw error;
-        kept.push(job);
+        keptJobs.push(job);
       }
     }
-    return kept;
+    return keptJobs;
   }
 
   return createController({
@@ -89,7 +89,7 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
     log,
     registry,
     watches: [
-      createWatch(options.jobs, () => [key], { changed: (job, old) => isRunning(job) !== isRunning(old) }),
+      createWatch(options.jobs, () => [key], { isChange: (job, old) => isRunning(job) !== isRunning(old) }),
       ...(space === undefined ? [] : [space.watchChanges(() => [key])]),
     ],
     async reconcile(_key, { signal, log: context }) {
@@ -102,22 +102,22 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
       const present = new Set(unfinished.map(({ metadata }) => metadata.uid));
       // For the others, the cache shows which submitter had a turn when.
       const past = cached.filter((job) => !present.has(job.metadata.uid) && !isQueued(job) && !isRunning(job));
-      const all = [...past, ...(await withRoom(unfinished, context, signal))];
+      const jobs = [...past, ...(await releaseRoomless(unfinished, context, signal))];
       // Running builds continue. A new one would only fill the disk further; it is woken when there is space.
-      for (const job of space?.explainShortage() === undefined ? selectNext(all, limits, now()) : []) {
+      for (const job of space?.explainShortage() === undefined ? selectNext(jobs, limits, now()) : []) {
         await patch(job, {}, signal);
         context.info({ job: job.metadata.name }, 'build started');
       }
-      return scheduleNextRun(all, options, now());
+      return scheduleNextRun(jobs, options, now());
     },
   });
 }
 
 /** Counts pipelines that wait, that run, and that would run if a node had room. */
 function countQueue({ jobs, listPods }: Pick<BuildQueueOptions, 'jobs' | 'listPods'>, now: number): QueueView {
-  const all = jobs.list();
-  const running = all.filter(isRunning);
-  const queued = all.filter(isQueued);
+  const allJobs = jobs.list();
+  const running = allJobs.filter(isRunning);
+  const queued = allJobs.filter(isQueued);
   const roomlessNow = running.filter((job) => listPods(job).some((pod) => isPodOfJob(pod, job) && isRoomless(pod)));
   return {
     counts: {

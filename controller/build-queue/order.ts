@@ -51,9 +51,9 @@ export function selectNext(jobs: readonly Job[], limits: BuildLimits, now: numbe
   for (const job of sortQueue(jobs)) {
     if (running.length + chosen.length >= limits.concurrency) break;
     const submitter = readSubmitter(job);
-    const own = taken.get(submitter) ?? 0;
-    if (own >= limits.perSubmitter || isWaitingForRoom(job, now)) continue;
-    taken.set(submitter, own + 1);
+    const ownBuilds = taken.get(submitter) ?? 0;
+    if (ownBuilds >= limits.perSubmitter || isWaitingForRoom(job, now)) continue;
+    taken.set(submitter, ownBuilds + 1);
     chosen.push(job);
   }
   return chosen;
@@ -141,23 +141,23 @@ export function explainNoRoom(reason: string): string {
 }
 
 /** Since when a started Job has had no pod on a node, and the reason. */
-export interface Roomless {
+export interface RoomShortage {
   readonly since: number;
   readonly reason: string;
 }
 
 /** What keeps a started Job from a node: the scheduler's reason, or that the cluster makes no pod for it at all. */
-export function findRoomless(job: Job, pods: readonly Pod[]): Roomless | undefined {
-  const own = pods.filter((pod) => isPodOfJob(pod, job));
+export function findRoomless(job: Job, pods: readonly Pod[]): RoomShortage | undefined {
+  const jobPods = pods.filter((pod) => isPodOfJob(pod, job));
   const started = job.status?.startTime;
-  if (own.length === 0) {
+  if (jobPods.length === 0) {
     if (started === undefined) return undefined;
     return {
       since: Date.parse(started),
       reason: 'the cluster has not created its pod; the resource quota of the builds namespace may be used up',
     };
   }
-  for (const pod of own.filter(isRoomless)) {
+  for (const pod of jobPods.filter(isRoomless)) {
     const refused = findUnschedulable(pod);
     if (refused === undefined) continue;
     const since = Date.parse(refused.lastTransitionTime ?? pod.metadata.creationTimestamp);

@@ -55,7 +55,7 @@ const limitMs = 2_000;
 /** Asks the pods behind the Service of the activator's control port, including pods that are terminating. */
 export function createActivatorPool(client: Client, namespace: string): ActivatorPool {
   /** Listed for each call: a pod that is missing here could have a request in progress that would go unnoticed. */
-  async function origins(signal?: AbortSignal): Promise<string[]> {
+  async function listOrigins(signal?: AbortSignal): Promise<string[]> {
     const labelSelector = `kubernetes.io/service-name=${activator.name}-control`;
     const found: string[] = [];
     for await (const slice of client.listAll(endpointSlices, { namespace, labelSelector, signal })) {
@@ -67,9 +67,9 @@ export function createActivatorPool(client: Client, namespace: string): Activato
   }
 
   async function closeAll(request: CloseRequest): Promise<boolean> {
-    const all = await origins(createTimeLimit(limitMs));
+    const addresses = await listOrigins(createTimeLimit(limitMs));
     const answers = await Promise.all(
-      all.map(async (origin) => {
+      addresses.map(async (origin) => {
         const answer = await requestActivator(`${origin}/close`, closeAnswer, request).catch(() => undefined);
         return answer?.closed === true;
       }),
@@ -77,16 +77,16 @@ export function createActivatorPool(client: Client, namespace: string): Activato
     if (answers.length > 0 && answers.every(Boolean)) return true;
     // Otherwise those that agreed would keep holding requests for some seconds.
     await Promise.allSettled(
-      all.map((origin) => requestActivator(`${origin}/open`, z.unknown(), { app: request.app })),
+      addresses.map((origin) => requestActivator(`${origin}/open`, z.unknown(), { app: request.app })),
     );
     return false;
   }
 
   return {
     async readReports(signal) {
-      const all = await origins(signal);
+      const addresses = await listOrigins(signal);
       return Promise.all(
-        all.map((origin) =>
+        addresses.map((origin) =>
           requestActivator(`${origin}/activity`, activityReport, undefined, signal).catch(() => undefined),
         ),
       );
@@ -113,8 +113,6 @@ export interface ActivityRecord {
   getActivatorState(now: number): Activators;
 }
 
-type Seen = AppActivity;
-
 /** A shorter gap says nothing about whether the app should rest. */
 const leastGapSeconds = 30;
 const keptGaps = 30;
@@ -123,7 +121,7 @@ const absentMs = 30_000;
 
 /** Kept in memory: another leader has it again within seconds. @param freshMs how long a report counts */
 export function createActivityRecord(freshMs: number): ActivityRecord {
-  const apps = new Map<string, Seen>();
+  const apps = new Map<string, AppActivity>();
   /** When all of them last answered, and when any did. */
   let completeAt = -Infinity;
   let presentAt = -Infinity;
@@ -168,7 +166,7 @@ export function createActivityRecord(freshMs: number): ActivityRecord {
   };
 }
 
-function mergeReports(before: Seen | undefined, reports: readonly AppReport[], now: number): Seen {
+function mergeReports(before: AppActivity | undefined, reports: readonly AppReport[], now: number): AppActivity {
   const inFlight = reports.reduce((sum, report) => sum + report.inFlight, 0);
   const ends = reports.flatMap(({ idleMs }) => (idleMs === undefined ? [] : [now - idleMs]));
   const { lastUsedAt: known, gaps } = before ?? { lastUsedAt: undefined, gaps: [] };
@@ -182,7 +180,7 @@ function mergeReports(before: Seen | undefined, reports: readonly AppReport[], n
   };
 }
 
-function findLastNumber(seen: Seen | undefined): number {
+function findLastNumber(seen: AppActivity | undefined): number {
   return Math.max(0, ...(seen?.wakes ?? []).map(({ number }) => number));
 }
 

@@ -32,7 +32,7 @@ export interface Job extends KubeObject {
 }
 
 export type Termination = Wire<V1ContainerStateTerminated>;
-export type Waiting = Wire<V1ContainerStateWaiting>;
+export type WaitingState = Wire<V1ContainerStateWaiting>;
 export type ContainerStatus = Pick<
   Wire<V1ContainerStatus>,
   'name' | 'ready' | 'started' | 'restartCount' | 'state' | 'lastState' | 'resources'
@@ -162,7 +162,7 @@ export function explainUnscheduled(pod: Pod): string | undefined {
 }
 
 /** Why a container has not started, unless it is only waiting for its turn. */
-export function explainWaiting(waiting: Waiting | undefined): string | undefined {
+export function explainWaiting(waiting: WaitingState | undefined): string | undefined {
   const { reason, message = 'no message' } = waiting ?? {};
   const isUsual = reason === undefined || reason === 'PodInitializing' || reason === 'ContainerCreating';
   return isUsual ? undefined : `${reason} (${message})`;

@@ -49,8 +49,8 @@ export function getTerminationLog(variables: NodeJS.ProcessEnv = process.env): s
 
 /** Returns the workspace folders under a root. Only tests use other roots. */
 export function toWorkspacePaths(root: string, builder: string): WorkspacePaths {
-  const moved = (path: string): string => join(root, path.slice(workspace.root.length));
-  return { root, source: moved(workspace.source), notes: moved(workspace.notes), builder };
+  const toPath = (path: string): string => join(root, path.slice(workspace.root.length));
+  return { root, source: toPath(workspace.source), notes: toPath(workspace.notes), builder };
 }
 
 /** Reads the configuration. @throws Error that names each invalid variable */

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { reportedSettings } from '../../crds/app-manifest.ts';
 import { serviceTypes } from '../../crds/backing-services.ts';
-import type { Configured } from '../../crds/effective-settings.ts';
+import type { ResolvableApp } from '../../crds/effective-settings.ts';
 import { build, finding, type Finding, plan, review } from '../../crds/hosted-app.ts';
 import { formatImageTag } from '../../crds/names.ts';
 
@@ -116,8 +116,8 @@ export const pipelineInput = z.strictObject({
 export type PipelineInput = z.infer<typeof pipelineInput>;
 
 /** Extracts the HostedApp's settings from the input; settings from files only fill the gaps. */
-export function toConfigured({ repo, path, build: own, port, pinned }: PipelineInput): Configured {
-  return { spec: { source: { repo, path }, build: own, run: { port } }, pinned };
+export function toResolvableApp({ repo, path, build: buildSettings, port, pinned }: PipelineInput): ResolvableApp {
+  return { spec: { source: { repo, path }, build: buildSettings, run: { port } }, pinned };
 }
 
 export const cloneResult = z.object({

@@ -61,10 +61,10 @@ async function isExistingPath(path: string): Promise<boolean> {
 }
 
 async function holdSocket(path: string): Promise<() => Promise<void>> {
-  const held = new Set<Socket>();
+  const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
-    held.add(socket);
+    sockets.add(socket);
   });
   // Rename the socket only once it listens. So a socket with the final name that refuses connections belongs to a
   // process that has ended.
@@ -76,7 +76,7 @@ async function holdSocket(path: string): Promise<() => Promise<void>> {
   return async () => {
     const closed = once(server, 'close');
     server.close();
-    for (const socket of held) socket.destroy();
+    for (const socket of sockets) socket.destroy();
     await closed;
   };
 }

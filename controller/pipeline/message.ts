@@ -41,8 +41,8 @@ function* listShortenings(message: StageMessage): Generator<StageMessage> {
   }
   if (!('findings' in message)) return;
   for (const logLimit of [1_500, 800]) yield trimLog(message, logLimit);
-  for (let kept = message.findings.length - 1; kept >= 1; kept -= 1)
-    yield trimLog({ ...message, findings: takeFirst(message.findings, kept) }, 800);
+  for (let count = message.findings.length - 1; count >= 1; count -= 1)
+    yield trimLog({ ...message, findings: takeFirst(message.findings, count) }, 800);
   for (const budget of textBudgets) {
     yield trimLog(
       { ...message, findings: takeFirst(message.findings, 1).map((each) => shorten(each, budget)) },
@@ -64,12 +64,12 @@ function sortErrorsFirst(findings: readonly Finding[]): Finding[] {
 }
 
 function takeFirst(findings: readonly Finding[], count: number): Finding[] {
-  const left = findings.length - count;
-  if (left <= 0) return [...findings];
+  const omitted = findings.length - count;
+  if (omitted <= 0) return [...findings];
   const more: Finding = {
     rule: 'findings/more',
     severity: 'warning',
-    message: `${left} more findings are not shown here.`,
+    message: `${omitted} more findings are not shown here.`,
     fix: 'Fix the findings shown; the log of this stage contains all of them.',
   };
   return [...findings.slice(0, count), more];
@@ -94,8 +94,8 @@ export function createPipelineMask({
   pushToken,
   gitToken,
 }: Pick<PipelineConfig, 'input' | 'pushToken' | 'gitToken'>): SecretMask {
-  const given = [...input.build.env, ...input.build.args].filter(({ name }) => isSecretName(name));
-  return createSecretMask({ values: [pushToken, gitToken, ...given.map(({ value }) => value)] });
+  const secretVariables = [...input.build.env, ...input.build.args].filter(({ name }) => isSecretName(name));
+  return createSecretMask({ values: [pushToken, gitToken, ...secretVariables.map(({ value }) => value)] });
 }
 
 /** Masks the texts of a message. Identifiers, digests and addresses stay unchanged. */

@@ -43,9 +43,9 @@ export function run(command: string, args: readonly string[], options: RunOption
       end(options.signal?.reason ?? new Error('stopped'));
     };
     const pipe =
-      (kept: OutputTail, sink?: (chunk: Buffer) => void) =>
+      (tail: OutputTail, sink?: (chunk: Buffer) => void) =>
       (chunk: Buffer): void => {
-        kept.add(chunk);
+        tail.add(chunk);
         try {
           if (failure === undefined) sink?.(chunk);
         } catch (error) {

@@ -16,13 +16,13 @@ export interface TreeEntry {
 export interface Tree {
   /** Sorted by path. */
   readonly entries: readonly TreeEntry[];
-  entry(path: string): TreeEntry | undefined;
+  getEntry(path: string): TreeEntry | undefined;
   /** Returns whether there is a regular file at that path. */
   has(path: string): boolean;
   /** Returns the first `bytes` (default 1 MiB) of a regular file as text; undefined if there is none. */
-  text(path: string, bytes?: number): string | undefined;
+  readFile(path: string, bytes?: number): string | undefined;
   /** Returns the tree of a folder, with paths relative to it. "." is the tree itself. */
-  below(folder: string): Tree;
+  getSubtree(folder: string): Tree;
 }
 
 type Reader = (path: string, bytes: number) => string;
@@ -39,7 +39,7 @@ class IndexedTree implements Tree {
     this.#read = read;
   }
 
-  entry(path: string): TreeEntry | undefined {
+  getEntry(path: string): TreeEntry | undefined {
     return this.#byPath.get(path);
   }
 
@@ -47,12 +47,12 @@ class IndexedTree implements Tree {
     return this.#byPath.get(path)?.kind === 'file';
   }
 
-  text(path: string, bytes = defaultReadBytes): string | undefined {
+  readFile(path: string, bytes = defaultReadBytes): string | undefined {
     const found = this.#byPath.get(path);
     return found?.kind === 'file' && found.unreadableName !== true ? this.#read(path, bytes) : undefined;
   }
 
-  below(folder: string): Tree {
+  getSubtree(folder: string): Tree {
     if (folder === '.') return this;
     const prefix = `${folder}/`;
     const inside = this.entries

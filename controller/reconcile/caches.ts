@@ -59,7 +59,7 @@ const indexers = { [byApp]: createLabelIndexer(labels.app) };
 /** Starts mirroring everything that the reconciler reads. */
 export function createCaches(manager: Manager, config: InstallationConfig): Caches {
   const { appsNamespace: apps, buildsNamespace: builds } = config;
-  const packed = <T extends KubeObject>(
+  const watchPacked = <T extends KubeObject>(
     resource: Resource<T>,
     namespace: string,
     labelSelector: string | undefined,
@@ -69,7 +69,7 @@ export function createCaches(manager: Manager, config: InstallationConfig): Cach
     const texts = createSimilarTexts();
     const transform = createPacker(labels.app, texts, (object) => keep(object as T));
     return createUnpacker(
-      manager.reflect(resource as unknown as Resource<PackedObject>, {
+      manager.addReflector(resource as unknown as Resource<PackedObject>, {
         pageSize,
         namespace,
         labelSelector,
@@ -80,21 +80,21 @@ export function createCaches(manager: Manager, config: InstallationConfig): Cach
     );
   };
   return {
-    apps: packed(hostedApps, apps, undefined, stripManagedFields),
-    jobs: manager.reflect(jobs, {
+    apps: watchPacked(hostedApps, apps, undefined, stripManagedFields),
+    jobs: manager.addReflector(jobs, {
       pageSize,
       namespace: builds,
       labelSelector: labels.app,
       indexers,
       transform: pickJobFields,
     }).store,
-    pipelinePods: packed(pods, builds, labels.app, pickPodFields),
-    deployments: packed(deployments, apps, childSelector, stripManagedFields),
-    services: packed(services, apps, childSelector, stripManagedFields),
-    policies: packed(policies, apps, childSelector, stripManagedFields),
-    claims: packed(claims, apps, childSelector, stripManagedFields),
-    pods: packed(pods, apps, childSelector, pickPodFields),
-    routes: packed(routes, apps, childSelector, stripManagedFields),
+    pipelinePods: watchPacked(pods, builds, labels.app, pickPodFields),
+    deployments: watchPacked(deployments, apps, childSelector, stripManagedFields),
+    services: watchPacked(services, apps, childSelector, stripManagedFields),
+    policies: watchPacked(policies, apps, childSelector, stripManagedFields),
+    claims: watchPacked(claims, apps, childSelector, stripManagedFields),
+    pods: watchPacked(pods, apps, childSelector, pickPodFields),
+    routes: watchPacked(routes, apps, childSelector, stripManagedFields),
   };
 }
 
@@ -180,7 +180,7 @@ function pickContainerFields(status: ContainerStatus): ContainerStatus {
 export interface PackedObject extends KubeObject {
   readonly packed: string;
   /** Differs when anything but the status does. */
-  readonly wanted: string;
+  readonly specHash: string;
 }
 
 /** Reads objects of one kind out of a cache. */
@@ -234,12 +234,12 @@ export function createPacker(
       creationTimestamp,
       labels: value === undefined ? undefined : { [label]: value },
     });
-    const wanted = computeHash([generation, deletionTimestamp, labels, annotations, finalizers]);
+    const specHash = computeHash([generation, deletionTimestamp, labels, annotations, finalizers]);
     return {
       apiVersion: object.apiVersion,
       kind: object.kind,
       metadata,
-      wanted,
+      specHash,
       packed: texts.pack(JSON.stringify(keep(object))),
     };
   };

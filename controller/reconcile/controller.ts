@@ -102,7 +102,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     log,
     registry,
     watches: [
-      createWatch(caches.apps.store, undefined, { changed: (app, old) => app.wanted !== old.wanted }),
+      createWatch(caches.apps.store, undefined, { isChange: (app, old) => app.specHash !== old.specHash }),
       createWatch(caches.jobs, toApp),
       ...children.map(({ store }) => createWatch(store, toApp)),
       watchQueuePositions(caches.jobs, toApp),
@@ -122,13 +122,13 @@ function watchQueuePositions(jobs: Store<Job>, toApp: (job: Job) => readonly str
   return {
     start: (enqueue) =>
       jobs.subscribe((change) => {
-        const left =
+        const hasLeft =
           change.type === 'updated'
             ? isQueued(change.old) && !isQueued(change.object)
             : change.type === 'deleted' && isQueued(change.object);
-        if (left) for (const job of jobs.list().filter(isQueued)) toApp(job).forEach(enqueue);
+        if (hasLeft) for (const job of jobs.list().filter(isQueued)) toApp(job).forEach(enqueue);
       }),
-    resyncKeys: () => [],
+    listResyncKeys: () => [],
     get hasSynced() {
       return jobs.hasSynced;
     },

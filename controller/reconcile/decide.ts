@@ -35,31 +35,31 @@ export interface Decision {
 const steps = [
   createGatedStep({
     condition: 'SourceResolved',
-    need: () => true,
+    findNeed: () => true,
     run: runSourceStep,
   }),
   createGatedStep({
     condition: 'Built',
-    need: ({ app }, { fields }) => (app.spec.suspend ? undefined : fields.source),
+    findNeed: ({ app }, { fields }) => (app.spec.suspend ? undefined : fields.source),
     run: runPipelineStep,
-    otherwise: endPipelines,
+    runWithoutNeed: endPipelines,
   }),
   createGatedStep({
     condition: 'Deployed',
-    need: (_, { fields }) => fields.built,
+    findNeed: (_, { fields }) => fields.built,
     run: runDeployStep,
-    otherwise: keepServing,
+    runWithoutNeed: keepServing,
   }),
   createGatedStep({
     condition: 'Routed',
-    need: (_, { fields }) => fields.built,
+    findNeed: (_, { fields }) => fields.built,
     run: runRouteStep,
   }),
   createGatedStep({
     condition: 'Published',
-    need: (_, { outcomes }) => outcomes.Deployed?.kind === 'done' && outcomes.Routed?.kind === 'done',
+    findNeed: (_, { outcomes }) => outcomes.Deployed?.kind === 'done' && outcomes.Routed?.kind === 'done',
     run: runPublishStep,
-    otherwise: confirmUnrouted,
+    runWithoutNeed: confirmUnrouted,
   }),
 ];
 
@@ -80,14 +80,14 @@ export function decide(snapshot: Snapshot): Decision {
   return { ...progress, actions, afterStatus, expiry: computeExpiry(snapshot, progress.fields) };
 }
 
-interface Gate<Need> {
+interface StepDefinition<Need> {
   /** Where a refusal of the step's actions by the API server is reported. */
   readonly condition: StepCondition;
   /** What the step waits for; undefined or false while that is missing. */
-  readonly need: (snapshot: Snapshot, progress: Progress) => Need | undefined | false;
-  readonly run: (snapshot: Snapshot, progress: Progress, need: Need) => StepResult;
+  readonly findNeed: (snapshot: Snapshot, progress: Progress) => Need | undefined | false;
+  readonly run: (snapshot: Snapshot, progress: Progress, findNeed: Need) => StepResult;
   /** Runs while it is missing. */
-  readonly otherwise?: (snapshot: Snapshot, progress: Progress) => StepResult;
+  readonly runWithoutNeed?: (snapshot: Snapshot, progress: Progress) => StepResult;
 }
 
 interface GatedStep {
@@ -95,13 +95,13 @@ interface GatedStep {
   readonly run: (snapshot: Snapshot, progress: Progress) => StepResult;
 }
 
-function createGatedStep<Need>({ condition, need, run, otherwise }: Gate<Need>): GatedStep {
+function createGatedStep<Need>({ condition, findNeed, run, runWithoutNeed }: StepDefinition<Need>): GatedStep {
   return {
     condition,
     run(snapshot, progress) {
-      const found = need(snapshot, progress);
+      const found = findNeed(snapshot, progress);
       if (found !== undefined && found !== false) return run(snapshot, progress, found);
-      return otherwise?.(snapshot, progress) ?? {};
+      return runWithoutNeed?.(snapshot, progress) ?? {};
     },
   };
 }

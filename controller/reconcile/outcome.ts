@@ -223,11 +223,11 @@ export const reasons = {
 /** Reasons that every condition may have. */
 export const commonReasons = { NotReached: ['waiting'], Refused: ['failed'] } as const satisfies Reasons;
 
-type NamesIn<List extends Reasons, Of extends Kind> = {
+type ReasonNames<List extends Reasons, Of extends Kind> = {
   [Name in keyof List & string]: Of extends List[Name][number] ? Name : never;
 }[keyof List & string];
 
 /** The reasons that an outcome of this kind may have. */
 export type ReasonOf<Of extends Kind> =
-  | NamesIn<typeof commonReasons, Of>
-  | { [Condition in StepCondition]: NamesIn<(typeof reasons)[Condition], Of> }[StepCondition];
+  | ReasonNames<typeof commonReasons, Of>
+  | { [Condition in StepCondition]: ReasonNames<(typeof reasons)[Condition], Of> }[StepCondition];

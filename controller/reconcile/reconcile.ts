@@ -67,20 +67,20 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   const removeDefaults = createDefaultsRemover(client);
 
   /** The cache can lag behind our last write. Deciding on stale data would revert it. */
-  function newest(key: string): HostedAppObject | undefined {
+  function getNewest(key: string): HostedAppObject | undefined {
     const cached = caches.apps.get(key);
-    const own = written.get(key);
-    if (own === undefined || cached === undefined) return cached;
+    const lastWrite = written.get(key);
+    if (lastWrite === undefined || cached === undefined) return cached;
     if (
-      cached.metadata.uid === own.metadata.uid &&
-      BigInt(cached.metadata.resourceVersion) < BigInt(own.metadata.resourceVersion)
+      cached.metadata.uid === lastWrite.metadata.uid &&
+      BigInt(cached.metadata.resourceVersion) < BigInt(lastWrite.metadata.resourceVersion)
     )
-      return own;
+      return lastWrite;
     written.delete(key);
     return cached;
   }
 
-  async function act(snapshot: Snapshot, action: Action, signal: AbortSignal): Promise<void> {
+  async function performAction(snapshot: Snapshot, action: Action, signal: AbortSignal): Promise<void> {
     const { app } = snapshot;
     const key = `${app.metadata.namespace}/${app.metadata.name}`;
     switch (action.kind) {
@@ -132,11 +132,11 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   /**
    * Carries out the decided actions. If the API server rejects one for good, that becomes the outcome of its step.
    */
-  async function actOn(snapshot: Snapshot, decision: Decision, signal: AbortSignal): Promise<Outcomes> {
+  async function performActions(snapshot: Snapshot, decision: Decision, signal: AbortSignal): Promise<Outcomes> {
     let { outcomes } = decision;
     for (const { condition, action } of decision.actions) {
       try {
-        await act(snapshot, action, signal);
+        await performAction(snapshot, action, signal);
       } catch (error) {
         if (!(error instanceof ApiError) || ![400, 403, 404, 422].includes(error.status)) throw error;
         const refused = createFailedOutcome(
@@ -175,12 +175,12 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   async function end(app: HostedAppObject, signal: AbortSignal): Promise<ReconcileResult> {
     if (app.metadata.finalizers?.includes(finalizer) === true)
       await keepData(client, app, { keepMs: config.keepDataMs, now: now() }, signal);
-    const empty = async (): Promise<boolean> => (await pruner?.removeApp(app, signal)) ?? true;
-    return releaseApp(client, app, config.buildsNamespace, signal, empty);
+    const removeManifests = async (): Promise<boolean> => (await pruner?.removeApp(app, signal)) ?? true;
+    return releaseApp(client, app, config.buildsNamespace, signal, removeManifests);
   }
 
   return async (key, { signal }) => {
-    const cached = newest(key);
+    const cached = getNewest(key);
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
       forget(key);
       return cached === undefined ? nothingMore : end(cached, signal);
@@ -190,11 +190,11 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     const snapshot = takeSnapshot(options, app, now(), await findDataKey(client, app, signal));
     const decision = decide(snapshot);
     if (decision.expiry?.isDue === true) return expire(app, signal);
-    const outcomes = await actOn(snapshot, decision, signal);
+    const outcomes = await performActions(snapshot, decision, signal);
     const status = buildStatus(snapshot, { ...decision, outcomes });
     await writeStatus(app, status, signal);
     countBuildEnds(metrics, snapshot, app.status, status);
-    for (const action of decision.afterStatus) await act(snapshot, action, signal);
+    for (const action of decision.afterStatus) await performAction(snapshot, action, signal);
     prune(snapshot, status);
     return computeNextReconcile(outcomes, decision.expiry?.afterMs);
   };
@@ -249,10 +249,11 @@ export async function addFinalizer(
 }
 
 /** Retried after this long while the registry does not answer. */
-const emptyAgainMs = 15_000;
+const removeAgainMs = 15_000;
 
 /**
- * Deletes the Jobs of an app that is being deleted, then its images by `empty` (false: not done yet), then the finalizer.
+ * Deletes the Jobs of an app that is being deleted, then its images by `removeManifests` (false: not done yet), then the
+ * finalizer.
  * Lists from the server, not from a cache.
  */
 export async function releaseApp(
@@ -260,20 +261,20 @@ export async function releaseApp(
   app: HostedAppObject,
   buildsNamespace: string,
   signal: AbortSignal,
-  empty: () => Promise<boolean> = () => Promise.resolve(true),
+  removeManifests: () => Promise<boolean> = () => Promise.resolve(true),
 ): Promise<ReconcileResult> {
   const finalizers = app.metadata.finalizers ?? [];
   if (!finalizers.includes(finalizer)) return done;
   const selection = { namespace: buildsNamespace, labelSelector: `${labels.app}=${app.metadata.name}` };
-  let left = 0;
+  let remaining = 0;
   for await (const job of client.listAll(jobs, { ...selection, signal })) {
     // A stale cache may still hold an app whose namesake is being built by now.
     if (!isJobOfApp(job, app.metadata.uid)) continue;
     await deleteObject(client, jobs, job, { propagation: 'Background', signal });
-    left += 1;
+    remaining += 1;
   }
-  if (left > 0) return requeueAfter(500);
-  if (!(await empty())) return requeueAfter(emptyAgainMs);
+  if (remaining > 0) return requeueAfter(500);
+  if (!(await removeManifests())) return requeueAfter(removeAgainMs);
   try {
     await patchFinalizers(
       client,

@@ -82,8 +82,8 @@ const computed: ReadonlySet<string> = new Set([
 
 /** The fields of the last status that a new one starts from. */
 export function pickStatusFields(status: HostedAppStatus | undefined): StatusFields {
-  const kept = Object.entries(status ?? {}).filter(([name]) => !computed.has(name));
-  return Object.fromEntries(kept);
+  const keptFields = Object.entries(status ?? {}).filter(([name]) => !computed.has(name));
+  return Object.fromEntries(keptFields);
 }
 
 function findObstacle(outcomes: Outcomes, except?: StepCondition): Obstacle | undefined {
@@ -146,11 +146,11 @@ function buildReady(
     return { status: 'True', reason, message };
   }
   const { kind, reason, message } = obstacle.outcome;
-  const kept =
+  const suffix =
     fields.served === undefined || isFailingReason(reason)
       ? ''
       : ` Commit ${shortenCommit(fields.served.commit)} is still serving.`;
-  return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message: `${message}${kept}` };
+  return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message: `${message}${suffix}` };
 }
 
 function toConditionState(outcome: Outcome | undefined): ConditionState {

@@ -90,10 +90,10 @@ export function judgeRequest(
   if (!isMethodAllowed(method, address, purpose))
     return { refused: `${who[purpose]} must not ${method} here.`, status: 405 };
   const { repository, session } = address;
-  const own = [formatImageRepository(app), formatCacheRepository(app)];
-  if (!own.includes(repository) && !(purpose === 'push' && mirrors && isPublicRead(method, address)))
+  const ownRepositories = [formatImageRepository(app), formatCacheRepository(app)];
+  if (!ownRepositories.includes(repository) && !(purpose === 'push' && mirrors && isPublicRead(method, address)))
     return { refused: `A token of ${app.name} gives no access to ${repository}.`, status: 403 };
-  const allowed = { repository, path, query: dropForeignMount(new URLSearchParams(query), own) };
+  const allowed = { repository, path, query: dropForeignMount(new URLSearchParams(query), ownRepositories) };
   return { allowed: session === '' ? allowed : { ...allowed, session } };
 }
 
@@ -101,9 +101,9 @@ export function judgeRequest(
  * Removes a mount from another app's repository: the account can read everything, so the registry would link that layer.
  * Without the mount, the layer is uploaded.
  */
-function dropForeignMount(query: URLSearchParams, own: readonly string[]): URLSearchParams {
+function dropForeignMount(query: URLSearchParams, ownRepositories: readonly string[]): URLSearchParams {
   const sources = query.getAll('from');
-  if (query.has('mount') && (sources.length !== 1 || !own.includes(sources[0] ?? ''))) {
+  if (query.has('mount') && (sources.length !== 1 || !ownRepositories.includes(sources[0] ?? ''))) {
     query.delete('mount');
     query.delete('from');
   }
@@ -125,6 +125,6 @@ export function sealUpload(repository: string, target: string, secret: string): 
 export function openUpload(repository: string, name: string, secret: string): string | undefined {
   const [encoded = '', mac = ''] = name.split('.');
   const target = Buffer.from(encoded, 'base64url').toString();
-  const [given, right] = [Buffer.from(mac, 'base64url'), computeSeal(repository, target, secret)];
-  return given.length === right.length && timingSafeEqual(given, right) ? target : undefined;
+  const [actual, expected] = [Buffer.from(mac, 'base64url'), computeSeal(repository, target, secret)];
+  return actual.length === expected.length && timingSafeEqual(actual, expected) ? target : undefined;
 }

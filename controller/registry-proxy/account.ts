@@ -45,8 +45,8 @@ export function createAuthorizer(upstream: Upstream, now: () => number = Date.no
     if (known.kind === 'none') return undefined;
     if (known.kind === 'basic') return `Basic ${upstream.credentials}`;
     const key = scopes.join(' ');
-    const kept = tokens.get(key);
-    if (kept !== undefined && kept.until > now()) return `Bearer ${kept.value}`;
+    const cached = tokens.get(key);
+    if (cached !== undefined && cached.until > now()) return `Bearer ${cached.value}`;
     for (const [each, { until }] of tokens) if (until <= now()) tokens.delete(each);
     const { value, seconds } = await requestToken(known, scopes, upstream.credentials);
     tokens.set(key, { value, until: now() + seconds * 1000 - spareMilliseconds });

@@ -134,7 +134,7 @@ export function createProxy(options: ProxyOptions): Server {
       refuse(response, 507, 'UNKNOWN', fullMessage);
       return;
     }
-    await handBack(reply, { target, repository, error }, response);
+    await sendReply(reply, { target, repository, error }, response);
   }
 
   /** The reply of the registry to the same request. */
@@ -173,7 +173,7 @@ export function createProxy(options: ProxyOptions): Server {
     return !isReading(method) && options.fullness.noteStatus(statusCode, error?.toString() ?? '');
   }
 
-  async function handBack(
+  async function sendReply(
     reply: IncomingMessage,
     { target, repository, error }: { target: URL; repository: string; error: Buffer | undefined },
     response: ServerResponse,
@@ -188,14 +188,15 @@ export function createProxy(options: ProxyOptions): Server {
       if (value !== undefined) response.setHeader(name, value);
     }
     const location = reply.headers.location;
-    if (location !== undefined) response.setHeader('location', here(new URL(location, target), status, repository));
+    if (location !== undefined)
+      response.setHeader('location', rewriteLocation(new URL(location, target), status, repository));
     response.writeHead(status);
     if (error === undefined) await pipeline(reply, response);
     else response.end(error);
   }
 
   /** An upload gets our own name; an address elsewhere, such as of an object store for large layers, is passed on. */
-  function here(location: URL, status: number, repository: string): string {
+  function rewriteLocation(location: URL, status: number, repository: string): string {
     if (location.origin !== registry.origin) return location.href;
     const path = `${location.pathname}${location.search}`;
     return status === 202 || status === 204
@@ -226,9 +227,9 @@ async function readError({ method }: IncomingMessage, reply: IncomingMessage): P
 /** An app's two repositories share a scope, so that a layer of one can be mounted in the other. */
 function listScopes(repository: string, app: Identity): string[] {
   if (app.purpose === 'prune') return [`repository:${repository}:pull,delete`];
-  const own = [formatImageRepository(app), formatCacheRepository(app)];
-  return own.includes(repository)
-    ? own.map((each) => `repository:${each}:pull,push`)
+  const ownRepositories = [formatImageRepository(app), formatCacheRepository(app)];
+  return ownRepositories.includes(repository)
+    ? ownRepositories.map((each) => `repository:${each}:pull,push`)
     : [`repository:${repository}:pull`];
 }
 

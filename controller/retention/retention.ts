@@ -26,11 +26,11 @@ const never = 'never';
 /** Finds the key that the names of the app's data derive from: in the status, or on claims of an earlier app of this identity. */
 export async function findDataKey(client: Client, app: HostedAppObject, signal: AbortSignal): Promise<string> {
   if (app.status !== undefined) return chooseDataKey(app, []);
-  const kept: PersistentVolumeClaim[] = [];
+  const claims: PersistentVolumeClaim[] = [];
   // Asks the server: a cache may not have seen them yet.
   const selection = { namespace: app.metadata.namespace, labelSelector: `${labels.data}=${computeDataIdentity(app)}` };
-  for await (const claim of client.listAll(claimResource, { ...selection, signal })) kept.push(claim);
-  return chooseDataKey(app, kept);
+  for await (const claim of client.listAll(claimResource, { ...selection, signal })) claims.push(claim);
+  return chooseDataKey(app, claims);
 }
 
 /**
@@ -112,8 +112,8 @@ export interface RetentionOptions {
   /** How long data is kept if the operator did not see its HostedApp being deleted. */
   readonly keepMs: number;
   /** All claims of apps, and an app by its name, from the caches. */
-  readonly claims: () => readonly PersistentVolumeClaim[];
-  readonly app: (name: string) => HostedAppObject | undefined;
+  readonly listClaims: () => readonly PersistentVolumeClaim[];
+  readonly getApp: (name: string) => HostedAppObject | undefined;
   readonly log: Logger;
   readonly now?: () => Date;
 }
@@ -125,7 +125,7 @@ export function createRetentionTask(options: RetentionOptions): (signal: AbortSi
   const intervalMs = Math.min(longestIntervalMs, Math.max(1_000, options.keepMs / 10));
   return async (signal) => {
     while (!signal.aborted) {
-      for (const [identity, claims] of groupByIdentity(options.claims()))
+      for (const [identity, claims] of groupByIdentity(options.listClaims()))
         try {
           await deleteExpiredData(options, identity, claims, signal);
         } catch (error) {
@@ -163,7 +163,7 @@ async function deleteExpiredData(
   const now = options.now?.() ?? new Date();
   const name = claims[0]?.metadata.labels?.[labels.app] ?? '';
   if (
-    hasIdentity(options.app(name), identity) ||
+    hasIdentity(options.getApp(name), identity) ||
     hasIdentity(await client.get(hostedApps, { namespace, name }, { signal }), identity)
   )
     return;

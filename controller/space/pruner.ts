@@ -167,13 +167,13 @@ export async function pruneApp(
   await remove(images, unwanted);
 
   const caches = await listManifests(cache);
-  const kept = caches.filter(({ tag, manifest }) => isKeptCache(tag, manifest, options.cacheBytes));
-  const keptDigests = new Set(kept.map(({ manifest }) => manifest.digest));
+  const keptCaches = caches.filter(({ tag, manifest }) => isKeptCache(tag, manifest, options.cacheBytes));
+  const keptDigests = new Set(keptCaches.map(({ manifest }) => manifest.digest));
   const over = caches.map(({ manifest }) => manifest.digest).filter((digest) => !keptDigests.has(digest));
   await remove(cache, [...new Set(over)]);
 
-  const left = stored.filter(({ manifest }) => !unwanted.includes(manifest.digest));
-  return { removed, bytes: { images: countBytes(left), cache: countBytes(kept) } };
+  const remaining = stored.filter(({ manifest }) => !unwanted.includes(manifest.digest));
+  return { removed, bytes: { images: countBytes(remaining), cache: countBytes(keptCaches) } };
 }
 
 /** Removes all that an app that is deleted has in the registry. Returns how many manifests there were. */
@@ -202,13 +202,13 @@ function openRepositories(
   return { images: open(formatImageRepository(owner)), cache: open(formatCacheRepository(owner)) };
 }
 
-interface Stored {
+interface StoredImage {
   readonly tag: string;
   readonly manifest: StoredManifest;
 }
 
-async function listManifests(repository: Repository): Promise<Stored[]> {
-  const stored: Stored[] = [];
+async function listManifests(repository: Repository): Promise<StoredImage[]> {
+  const stored: StoredImage[] = [];
   for (const tag of await repository.listTags()) {
     const manifest = await repository.readManifest(tag);
     if (manifest !== undefined) stored.push({ tag, manifest });
@@ -223,7 +223,7 @@ function isKeptCache(tag: string, { blobs }: StoredManifest, maximum: number): b
 }
 
 /** Bytes of all blobs, each counted once. */
-function countBytes(stored: readonly Stored[]): number {
+function countBytes(stored: readonly StoredImage[]): number {
   const blobs = new Map(stored.flatMap(({ manifest }) => [...manifest.blobs]));
   return [...blobs.values()].reduce((sum, bytes) => sum + bytes, 0);
 }
@@ -265,8 +265,8 @@ export function selectRemovable(
     .toSorted((a, b) => b.number - a.number)
     .flatMap(({ image }) => [...findDigests(image ?? '')])
     .filter((digest) => !needed.has(digest));
-  const kept = new Set([...needed, ...pending, ...[...new Set(before)].slice(0, limit)]);
-  return [...new Set(images.map(({ digest }) => digest))].filter((digest) => !kept.has(digest));
+  const keptDigests = new Set([...needed, ...pending, ...[...new Set(before)].slice(0, limit)]);
+  return [...new Set(images.map(({ digest }) => digest))].filter((digest) => !keptDigests.has(digest));
 }
 
 // One repository of an app, reached through the registry proxy with a token that can list and remove, but neither push
@@ -321,28 +321,28 @@ export function openRepository(url: string, name: string, token: string, signal?
       signal: signal === undefined ? ended : AbortSignal.any([signal, ended]),
     });
   };
-  const refused = async (what: string, answer: Response): Promise<Error> =>
+  const createRefusal = async (what: string, answer: Response): Promise<Error> =>
     new Error(
       `${what} of ${name}: the registry answered ${answer.status} ${(await answer.text()).slice(0, 200).trim()}`,
     );
 
   return {
     async listTags() {
-      const all: string[] = [];
+      const tags: string[] = [];
       let path: string | undefined = `/v2/${name}/tags/list`;
       for (let page = 0; path !== undefined && page < maximumPages; page += 1) {
         const answer = await ask('GET', path);
         if (answer.status === 404) break;
-        if (!answer.ok) throw await refused('the tags', answer);
-        all.push(...(tagList.parse(await answer.json()).tags ?? []));
+        if (!answer.ok) throw await createRefusal('the tags', answer);
+        tags.push(...(tagList.parse(await answer.json()).tags ?? []));
         path = /<([^>]+)>;\s*rel="?next"?/.exec(answer.headers.get('link') ?? '')?.[1];
       }
-      return all;
+      return tags;
     },
     async readManifest(tag) {
       const answer = await ask('GET', `/v2/${name}/manifests/${tag}`);
       if (answer.status === 404) return undefined;
-      if (!answer.ok) throw await refused(`the manifest ${tag}`, answer);
+      if (!answer.ok) throw await createRefusal(`the manifest ${tag}`, answer);
       const digest = answer.headers.get('docker-content-digest');
       const text = await answer.text();
       if (digest === null) throw new Error(`the manifest ${tag} of ${name}: the registry did not say its digest`);
@@ -359,7 +359,7 @@ export function openRepository(url: string, name: string, token: string, signal?
         await answer.body?.cancel();
         return;
       }
-      const error = await refused(`removing ${digest}`, answer);
+      const error = await createRefusal(`removing ${digest}`, answer);
       throw [403, 405].includes(answer.status) ? new RemovalRefused(error.message) : error;
     },
   };

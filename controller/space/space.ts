@@ -16,7 +16,7 @@ import type { Pod } from '../objects/kinds.ts';
 export interface SpaceOptions {
   readonly read: DiskReader;
   /** Pods of apps and pipelines: the disks of their nodes are read. */
-  readonly pods: () => readonly Pod[];
+  readonly listPods: () => readonly Pod[];
   /** Base URL of the registry proxy. */
   readonly proxyUrl: string;
   readonly registryClaim?: string | undefined;
@@ -58,7 +58,7 @@ export function createSpace(options: SpaceOptions): Space {
   }
 
   /** If the proxy does not answer, nothing is known about space: builds will notice themselves. */
-  async function refusedAt(signal: AbortSignal): Promise<number | undefined> {
+  async function readRefusalTime(signal: AbortSignal): Promise<number | undefined> {
     try {
       const ended = AbortSignal.any([signal, createTimeLimit(askMilliseconds)]);
       const answer = await fetch(new URL('/space', options.proxyUrl), { signal: ended });
@@ -70,10 +70,10 @@ export function createSpace(options: SpaceOptions): Space {
   }
 
   async function look(signal: AbortSignal): Promise<void> {
-    const addresses = new Set(options.pods().flatMap(({ status }) => status?.hostIP ?? []));
+    const addresses = new Set(options.listPods().flatMap(({ status }) => status?.hostIP ?? []));
     const [read, refused] = await Promise.all([
       Promise.all([...addresses].map((address) => readNode(address, signal))),
-      refusedAt(signal),
+      readRefusalTime(signal),
     ]);
     if (signal.aborted) return;
     const nodes = new Map(read.filter((each) => each !== undefined));
@@ -98,7 +98,7 @@ export function createSpace(options: SpaceOptions): Space {
         listeners.add(listener);
         return () => listeners.delete(listener);
       },
-      resyncKeys: () => [],
+      listResyncKeys: () => [],
       hasSynced: true,
       waitUntilSynced: () => Promise.resolve(),
     }),
@@ -192,7 +192,7 @@ export interface NodeDisks {
   /** Name of the node. */
   readonly name: string;
   /** Where pods write (node), and where images are unpacked (images): one file system on most nodes. */
-  readonly own: Readonly<Partial<Record<'node' | 'images', FileSystem>>>;
+  readonly fileSystems: Readonly<Partial<Record<'node' | 'images', FileSystem>>>;
   /** By `namespace/name` of the claim. */
   readonly claims: ReadonlyMap<string, FileSystem>;
 }
@@ -215,9 +215,9 @@ const summary = z.object({
 
 /** Reads the statistics of kubelets; needs the right to nodes/stats. */
 export function createDiskReader(connection: Connection, port: number): DiskReader {
-  const asked = { port, path: '/stats/summary', accept: 'application/json', userAgent: 'moorage-operator' };
+  const request = { port, path: '/stats/summary', accept: 'application/json', userAgent: 'moorage-operator' };
   return async (address, signal) => {
-    const text = await askKubelet(connection, { ...asked, address }, signal);
+    const text = await askKubelet(connection, { ...request, address }, signal);
     return parseDisks(text);
   };
 }
@@ -228,7 +228,7 @@ export function parseDisks(text: string): NodeDisks {
   const volumes = pods.flatMap((pod) => pod.volume ?? []).map(parseMount);
   return {
     name: node.nodeName,
-    own: omitUndefined({ node: node.fs, images: node.runtime?.imageFs }),
+    fileSystems: omitUndefined({ node: node.fs, images: node.runtime?.imageFs }),
     claims: new Map(volumes.filter((each) => each !== undefined)),
   };
 }
@@ -240,8 +240,8 @@ function parseMount(each: unknown): [string, FileSystem] | undefined {
 }
 
 /** The node's file system with the least space; undefined if none is measured. */
-export function findTightest({ own }: NodeDisks): FileSystem | undefined {
-  return Object.values(own).toSorted((one, other) => one.free - other.free)[0];
+export function findTightest({ fileSystems }: NodeDisks): FileSystem | undefined {
+  return Object.values(fileSystems).toSorted((one, other) => one.free - other.free)[0];
 }
 
 export interface SpaceMetrics {
@@ -319,8 +319,8 @@ export function createDiskMetrics(registry: Registry, namespace: string): DiskMe
   return {
     replaceSamples(nodes) {
       for (const gauge of [nodeSize, nodeAvailable, volumeSize, volumeAvailable]) gauge.reset();
-      for (const { name, own, claims } of nodes) {
-        for (const [filesystem, { capacity, free }] of Object.entries(own)) {
+      for (const { name, fileSystems, claims } of nodes) {
+        for (const [filesystem, { capacity, free }] of Object.entries(fileSystems)) {
           nodeSize.set({ node: name, filesystem }, capacity);
           nodeAvailable.set({ node: name, filesystem }, free);
         }

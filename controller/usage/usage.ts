@@ -19,7 +19,7 @@ export interface UsageOptions {
   readonly client: Client;
   readonly read: UsageReader;
   /** All pods of apps and of their backing services. */
-  readonly pods: () => readonly Pod[];
+  readonly listPods: () => readonly Pod[];
   /** Whether the requests of a pod may be changed to fit its use. */
   readonly isFitted: (pod: Pod) => boolean;
   /** Receives the samples of these pods. */
@@ -68,10 +68,10 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
   }
 
   async function look(signal: AbortSignal): Promise<void> {
-    const running = options.pods().filter(isRunning);
+    const running = options.listPods().filter(isRunning);
     const nodes = new Set(running.flatMap(({ status }) => status?.hostIP ?? []));
-    const all = (await Promise.all([...nodes].map((node) => readNode(node, signal)))).flat();
-    const samples = all.filter(({ container }) => container === 'app');
+    const allSamples = (await Promise.all([...nodes].map((node) => readNode(node, signal)))).flat();
+    const samples = allSamples.filter(({ container }) => container === 'app');
     histories = rememberUses(histories, samples);
     for (const pod of running.filter(options.isFitted)) {
       const present = readAmounts(pod);
@@ -80,7 +80,7 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
       if (better !== undefined && !signal.aborted) await resize(pod, better, signal);
     }
     metrics.apps.set(samples.length);
-    await options.report?.(running, all);
+    await options.report?.(running, allSamples);
   }
 
   return async (signal) => {
@@ -165,9 +165,9 @@ export function improveRequests(uses: readonly Use[], present: Amounts, limits: 
   const isSettled = last.at - first.at >= settledMs;
   const choose = (name: keyof Amounts, step: number): number => {
     const seen = Math.max(...uses.map((use) => use[name])) * headroom;
-    const wanted = Math.min(limits[name], Math.max(least[name], Math.ceil(seen / step) * step));
-    if (wanted > present[name] * worthwhile.raise) return wanted;
-    return isSettled && wanted < present[name] * worthwhile.lower ? wanted : present[name];
+    const request = Math.min(limits[name], Math.max(least[name], Math.ceil(seen / step) * step));
+    if (request > present[name] * worthwhile.raise) return request;
+    return isSettled && request < present[name] * worthwhile.lower ? request : present[name];
   };
   const better = { cpuMilli: choose('cpuMilli', 1), memoryBytes: choose('memoryBytes', mebibyte) };
   return better.cpuMilli === present.cpuMilli && better.memoryBytes === present.memoryBytes ? undefined : better;
@@ -226,9 +226,9 @@ const line =
 
 /** Reads what apps use; needs the right to nodes/metrics. */
 export function createUsageReader(connection: Connection, namespace: string, port: number): UsageReader {
-  const asked = { port, path: '/metrics/resource', accept: 'text/plain', userAgent: 'moorage-operator' };
+  const request = { port, path: '/metrics/resource', accept: 'text/plain', userAgent: 'moorage-operator' };
   return async (address, signal) => {
-    const text = await askKubelet(connection, { ...asked, address }, signal);
+    const text = await askKubelet(connection, { ...request, address }, signal);
     return parseUsage(text, namespace);
   };
 }

@@ -46,11 +46,11 @@ export function createLookupListener({ token, hosts, resolve, limit }: LookupLis
     // Only allowed hosts, whatever the caller says, so that a compromised API can reach no other.
     const repository = readRepository(parsed.data.repo, hosts);
     if (repository instanceof RepositoryError) return [400];
-    const known = running.get(repository.url);
-    if (known === undefined && running.size >= limit) return [503];
-    const found = known ?? resolve(repository).finally(() => running.delete(repository.url));
-    running.set(repository.url, found);
-    return [200, await found];
+    const pending = running.get(repository.url);
+    if (pending === undefined && running.size >= limit) return [503];
+    const lookup = pending ?? resolve(repository).finally(() => running.delete(repository.url));
+    running.set(repository.url, lookup);
+    return [200, await lookup];
   }
 
   return (request, response) => {

@@ -23,6 +23,6 @@ function signRead(path: string, secret: string, seconds: number): string {
 export function canRead(token: string, path: string, secret: string, now: Date): boolean {
   const seconds = Number(form.exec(token)?.[1] ?? 0);
   if (seconds * 1000 <= now.getTime()) return false;
-  const [given, right] = [Buffer.from(token), Buffer.from(signRead(path, secret, seconds))];
-  return given.length === right.length && timingSafeEqual(given, right);
+  const [actual, expected] = [Buffer.from(token), Buffer.from(signRead(path, secret, seconds))];
+  return actual.length === expected.length && timingSafeEqual(actual, expected);
 }

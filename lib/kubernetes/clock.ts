@@ -9,7 +9,7 @@ export interface Clock {
   /** Monotonic milliseconds since some fixed moment: for durations, never for timestamps. */
   now(): number;
   /** The wall clock, for timestamps that others read. */
-  date(): Date;
+  getDate(): Date;
   /** Calls `run` once after `ms`. A pending timer keeps the process alive, so clear what is no longer wanted. */
   setTimer(run: () => void, ms: number): Timer;
   clearTimer(timer: Timer): void;
@@ -21,7 +21,7 @@ const LONGEST_TIMER_MS = 2_147_483_647;
 /** Real time. */
 export const systemClock: Clock = {
   now: () => performance.now(),
-  date: () => new Date(),
+  getDate: () => new Date(),
   setTimer: (run, ms) => setTimeout(run, Math.min(Math.max(ms, 0), LONGEST_TIMER_MS)),
   clearTimer: (timer) => {
     clearTimeout(timer as NodeJS.Timeout);
@@ -59,14 +59,14 @@ export interface Deadline {
 }
 
 /** A signal that follows `parent` and ends after `ms` with an `ApiError` `Timeout`. */
-export function startDeadline(parent: AbortSignal | undefined, ms: number, what: string): Deadline {
+export function startDeadline(parent: AbortSignal | undefined, ms: number, operation: string): Deadline {
   const controller = new AbortController();
   const follow = (): void => {
     controller.abort(parent?.reason);
   };
   const start = (limitMs: number): NodeJS.Timeout =>
     setTimeout(() => {
-      controller.abort(new ApiError(0, 'Timeout', `No complete answer within ${limitMs} ms: ${what}.`));
+      controller.abort(new ApiError(0, 'Timeout', `No complete answer within ${limitMs} ms: ${operation}.`));
     }, limitMs);
   let timer = start(ms);
   if (parent?.aborted === true) follow();

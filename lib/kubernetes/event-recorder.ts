@@ -97,9 +97,9 @@ class SeriesRecorder implements EventRecorder {
   record(object: Pick<KubeObject, 'apiVersion' | 'kind' | 'metadata'>, note: EventNote): void {
     const key = [object.metadata.uid, note.type, note.reason, note.action ?? '', note.message].join('\n');
     const now = this.#clock.now();
-    const known = this.#series.get(key);
-    if (known !== undefined && now - known.lastSeen <= (this.#options.seriesWindowMs ?? 360_000)) {
-      this.#repeat(known, now);
+    const series = this.#series.get(key);
+    if (series !== undefined && now - series.lastSeen <= (this.#options.seriesWindowMs ?? 360_000)) {
+      this.#repeat(series, now);
       return;
     }
     if (!this.#allow(object.metadata.uid, now)) {
@@ -125,7 +125,7 @@ class SeriesRecorder implements EventRecorder {
   ): void {
     const old = this.#series.get(key);
     if (old?.timer !== undefined) this.#sendCount(old);
-    const date = this.#clock.date();
+    const date = this.#clock.getDate();
     const { metadata } = object;
     // Events about cluster-scoped objects are kept in `default`, where kubectl looks for them.
     const namespace = metadata.namespace ?? 'default';
@@ -169,7 +169,7 @@ class SeriesRecorder implements EventRecorder {
   #repeat(series: Series, now: number): void {
     series.count += 1;
     series.lastSeen = now;
-    series.lastObserved = this.#clock.date();
+    series.lastObserved = this.#clock.getDate();
     series.timer ??= this.#clock.setTimer(() => {
       this.#sendCount(series);
     }, series.waitMs);
@@ -215,8 +215,8 @@ class SeriesRecorder implements EventRecorder {
 
   #allow(uid: string, now: number): boolean {
     const { perSecond, burst } = this.#options.perObject ?? { perSecond: 1 / 300, burst: 25 };
-    const before = this.#allowances.get(uid) ?? { tokens: burst, at: now };
-    const tokens = Math.min(burst, before.tokens + ((now - before.at) / 1000) * perSecond);
+    const allowance = this.#allowances.get(uid) ?? { tokens: burst, at: now };
+    const tokens = Math.min(burst, allowance.tokens + ((now - allowance.at) / 1000) * perSecond);
     this.#allowances.delete(uid);
     this.#allowances.set(uid, { tokens: tokens >= 1 ? tokens - 1 : tokens, at: now });
     trim(this.#allowances, () => undefined);

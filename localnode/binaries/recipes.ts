@@ -13,10 +13,10 @@ export interface Recipe {
   /** Changes to those copies, after the grafts. */
   edits?: readonly Edit[];
   /** An npm package with the same version precompiled; on other architectures it is compiled. */
-  prebuilt?: Prebuilt;
+  prebuilt?: PrebuiltPackage;
 }
 
-export interface Prebuilt {
+export interface PrebuiltPackage {
   arch: NodeJS.Architecture;
   package: string;
   version: string;
@@ -236,7 +236,7 @@ export const recipes = [
 ] as const satisfies readonly Recipe[];
 
 /** Compiled only on request, not for the one-machine node. */
-const others = [
+const onDemandRecipes = [
   {
     part: 'gotenberg',
     version: 'v8.36.0',
@@ -266,11 +266,11 @@ const others = [
   },
 ] as const satisfies readonly Recipe[];
 
-export type Part = (typeof recipes | typeof others)[number]['part'];
+export type Part = (typeof recipes | typeof onDemandRecipes)[number]['part'];
 
 /** Returns a part's recipe. */
 export function getRecipe(part: Part): Recipe {
-  const recipe = [...recipes, ...others].find((candidate) => candidate.part === part);
+  const recipe = [...recipes, ...onDemandRecipes].find((candidate) => candidate.part === part);
   if (recipe === undefined) throw new Error(`there is no recipe for ${part}`);
   return recipe;
 }

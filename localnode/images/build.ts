@@ -122,8 +122,8 @@ export async function ensureArchive(
 }
 
 function buildOptions({ arguments: values = {}, target }: Build): string[] {
-  const given = Object.entries(values).map(([name, value]) => `build-arg:${name}=${value}`);
-  return target === undefined ? given : [...given, `target=${target}`];
+  const buildArguments = Object.entries(values).map(([name, value]) => `build-arg:${name}=${value}`);
+  return target === undefined ? buildArguments : [...buildArguments, `target=${target}`];
 }
 
 const getCompression = ({ compression = 'gzip' }: Build): string => compression;
@@ -181,11 +181,11 @@ export async function pushArchive(
 export async function computeImageKey(image: ImageRecipe): Promise<string> {
   const parts = await Promise.all(image.parts.map((part) => readFile(join(getBinariesFolder(part), '.key'))));
   const bases = await Promise.all(image.bases.map((name) => computeImageKey(getImage(name))));
-  const own = image.key === undefined ? '' : await image.key();
+  const ownKey = image.computeKey === undefined ? '' : await image.computeKey();
   return computeContentKey([
     await computeFolderKey(join(import.meta.dirname, image.folder)),
     JSON.stringify(image.arguments ?? {}),
-    own,
+    ownKey,
     ...(image.compression === undefined ? [] : [image.compression]),
     ...parts,
     ...bases,
@@ -224,8 +224,8 @@ export async function ensureImage(image: ImageRecipe, report: Report = ignoreRep
 
 /** Lists the tags for which it is a substitute and that the registry does not have yet. */
 async function listAbsentTags({ repository, standInFor = [] }: ImageRecipe): Promise<string[]> {
-  const there = await Promise.all(standInFor.map((tag) => findDigest(repository, tag)));
-  return standInFor.filter((_, index) => there[index] === undefined);
+  const digests = await Promise.all(standInFor.map((tag) => findDigest(repository, tag)));
+  return standInFor.filter((_, index) => digests[index] === undefined);
 }
 
 /** Returns the text of a build's log, for error messages. */

@@ -35,7 +35,7 @@ export interface ImageRecipe {
   /** Parts whose binaries it contains. */
   parts: readonly Part[];
   /** Other inputs that its content depends on. */
-  key?: () => Promise<string>;
+  computeKey?: () => Promise<string>;
   /** Adds the files that the Dockerfile copies to the build context. */
   fill: (context: string, report?: Report) => Promise<void>;
 }
@@ -100,7 +100,7 @@ const translator = join(import.meta.dirname, 'pdf-translator');
 function createToolImage(
   name: string,
   tag: string,
-  rest: Pick<ImageRecipe, 'bases'> & Partial<Pick<ImageRecipe, 'folder' | 'parts' | 'key' | 'fill'>>,
+  rest: Pick<ImageRecipe, 'bases'> & Partial<Pick<ImageRecipe, 'folder' | 'parts' | 'computeKey' | 'fill'>>,
 ): ImageRecipe {
   return {
     name,
@@ -121,7 +121,7 @@ export const toolImages: readonly ImageRecipe[] = [
   createToolImage('pdf-translator', 'babeldoc-0.6.4', {
     folder: 'pdf-translator-offline',
     bases: ['python-3.11'],
-    key: async () => computeContentKey([await computeFolderKey(translator)]),
+    computeKey: async () => computeContentKey([await computeFolderKey(translator)]),
     fill: async (context) => {
       for (const file of ['requirements.txt', 'server.py']) await copyFile(join(translator, file), join(context, file));
     },
@@ -191,7 +191,7 @@ export const images: readonly ImageRecipe[] = [
     folder: 'git-server',
     bases: ['node-24'],
     parts: [],
-    key: async () =>
+    computeKey: async () =>
       computeContentKey(await Promise.all(gitServerFiles.map((file) => readFile(join(paths.root, file), 'utf8')))),
     fill: async (context) => {
       for (const file of gitServerFiles) {

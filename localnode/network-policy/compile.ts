@@ -124,10 +124,10 @@ function toPeerMatch(context: Context, policy: Policy, peer: Peer): PeerMatch {
   const scope = peer.namespaces ?? policy.namespace;
   const set = `pods-${computeDigest([scope, peer.pods])}`;
   if (!context.addressSets.has(set)) {
-    const found = context.cluster.endpoints.filter(
+    const endpoints = context.cluster.endpoints.filter(
       (endpoint) => isInScope(context.cluster, scope, endpoint.namespace) && isSelected(peer.pods, endpoint.labels),
     );
-    context.addressSets.set(set, found.map((endpoint) => endpoint.address).sort());
+    context.addressSets.set(set, endpoints.map((endpoint) => endpoint.address).sort());
   }
   return { set };
 }

@@ -57,7 +57,7 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
   let lastReported = '';
 
   const apply = async (
-    desired: Desired,
+    desired: DesiredState,
     state: EnforcerStatus['state'],
     reading: AttachmentReading | undefined,
     started: number,
@@ -82,9 +82,9 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
 
   const forgetReassigned = async (endpoints: readonly Endpoint[]): Promise<void> => {
     const now = new Map(endpoints.map(({ address, uid }) => [address, uid]));
-    const before = owners;
+    const previousOwners = owners;
     owners = now;
-    for (const address of findReassigned(before, now)) {
+    for (const address of findReassigned(previousOwners, now)) {
       await options.forgetFlows(address).catch((error: unknown) => {
         log.warn(
           { address, problem: toErrorMessage(error) },
@@ -145,7 +145,7 @@ export interface RefusedPolicy {
 }
 
 /** The state to enforce, and what to report about it. */
-export interface Desired {
+export interface DesiredState {
   tables: readonly NftTable[];
   endpoints: readonly Endpoint[];
   refused: readonly RefusedPolicy[];
@@ -154,7 +154,7 @@ export interface Desired {
 }
 
 /** Derives the desired state. */
-export function derive(snapshot: Snapshot, scope: Scope): Desired {
+export function derive(snapshot: Snapshot, scope: Scope): DesiredState {
   const { endpoints, contested } = findEndpoints(snapshot.pods, snapshot.attachments ?? []);
   const readings = snapshot.policies.map(({ namespace, name, spec }) => readPolicy({ namespace, name }, spec));
   const rules = compile({ endpoints, namespaces: snapshot.namespaces, policies: readings.map(({ policy }) => policy) });

@@ -33,10 +33,10 @@ export async function runEnforcer(options: RunOptions, signal: AbortSignal): Pro
   const onError = (error: unknown): void => {
     log.error({ problem: toErrorMessage(error) }, 'rules could not be applied; those in the kernel stay in force');
   };
-  const work = createLatest(async () => enforcer.reconcile(), { pauseMs: 5, retryMs: 1000, onError }, signal);
-  const restore = async (): Promise<void> => {
+  const work = createTaskRunner(async () => enforcer.reconcile(), { pauseMs: 5, retryMs: 1000, onError }, signal);
+  const restoreRules = async (): Promise<void> => {
     await options.prepareKernel();
-    applier.distrust();
+    applier.invalidate();
     work.request();
   };
   const synced = await Promise.all(reflectors.map(async ({ store }) => store.waitUntilSynced(signal))).catch(
@@ -55,7 +55,7 @@ export async function runEnforcer(options: RunOptions, signal: AbortSignal): Pro
     work.request();
   });
   const timer = setInterval(() => {
-    restore().catch(onError);
+    restoreRules().catch(onError);
   }, options.restoreMs);
   work.request();
   await running;
@@ -65,7 +65,7 @@ export async function runEnforcer(options: RunOptions, signal: AbortSignal): Pro
 }
 
 /** Requests runs of a task, one at a time; changes in quick succession cause only one run. Safe to call at any time. */
-export interface Latest {
+export interface TaskRunner {
   request(): void;
   /** Resolves when no run is in progress or requested. */
   waitUntilIdle(): Promise<void>;
@@ -81,7 +81,7 @@ export interface LatestOptions {
 }
 
 /** Creates the queue. A request during a run causes another run. Stops permanently when the signal aborts. */
-export function createLatest(task: () => Promise<void>, options: LatestOptions, signal: AbortSignal): Latest {
+export function createTaskRunner(task: () => Promise<void>, options: LatestOptions, signal: AbortSignal): TaskRunner {
   let dirty = false;
   let running: Promise<void> | undefined;
   const pause = async (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -94,7 +94,7 @@ export function createLatest(task: () => Promise<void>, options: LatestOptions, 
       await pause(options.retryMs);
     }
   };
-  const loop = async (): Promise<void> => {
+  const runLoop = async (): Promise<void> => {
     while (dirty && !signal.aborted) {
       await pause(options.pauseMs);
       dirty = false;
@@ -105,7 +105,7 @@ export function createLatest(task: () => Promise<void>, options: LatestOptions, 
   return {
     request() {
       dirty = true;
-      if (!signal.aborted) running ??= loop();
+      if (!signal.aborted) running ??= runLoop();
     },
     async waitUntilIdle() {
       await running;

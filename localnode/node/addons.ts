@@ -132,8 +132,8 @@ export async function installGateway(
  * checkouts can share one cluster.
  */
 async function ensureGitPassword(kubectl: Kubectl): Promise<string> {
-  const known = (await readGitSecret(kubectl, 'password')) ?? (await readText(paths.gitPassword))?.trim();
-  const password = known ?? randomBytes(18).toString('base64url');
+  const storedPassword = (await readGitSecret(kubectl, 'password')) ?? (await readText(paths.gitPassword))?.trim();
+  const password = storedPassword ?? randomBytes(18).toString('base64url');
   await writeText(paths.gitPassword, `${password}\n`, 0o600);
   return password;
 }
@@ -185,7 +185,7 @@ export async function waitForNode(kubectl: Kubectl): Promise<undefined> {
       ]);
       return state === 'True';
     },
-    { seconds: 90, hint: async () => await kubectl(['describe', 'node', node.name]).catch(() => '') },
+    { seconds: 90, readHint: async () => await kubectl(['describe', 'node', node.name]).catch(() => '') },
   );
   return undefined;
 }

@@ -53,7 +53,7 @@ async function listMembers(cgroups: readonly string[]): Promise<number[]> {
  * cache with the node's sockets. A shim may belong to a previously used cache.
  */
 async function findStrays(): Promise<number[]> {
-  const found: number[] = [];
+  const processIds: number[] = [];
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue;
     const executable = await readlink(`/proc/${name}/exe`).catch(() => '');
@@ -62,9 +62,9 @@ async function findStrays(): Promise<number[]> {
     const fromCache =
       executable.startsWith(join(paths.cache, 'bin')) || executable.startsWith(join(paths.cache, 'debian'));
     if ((fromCache || isShim) && (command.includes(paths.run) || command.includes(paths.state)))
-      found.push(Number(name));
+      processIds.push(Number(name));
   }
-  return found;
+  return processIds;
 }
 
 function kill(pids: readonly number[]): void {
@@ -117,8 +117,8 @@ async function removeEmptyBuildCgroups(): Promise<void> {
   }
 }
 
-async function removeMounts(before: readonly string[]): Promise<string> {
-  const folders = [paths.state, paths.run, ...before];
+async function removeMounts(mountsBefore: readonly string[]): Promise<string> {
+  const folders = [paths.state, paths.run, ...mountsBefore];
   let count = 0;
   // A mount can hide another one on the same path, so repeat until none is left.
   for (let round = 0; round < 10; round += 1) {
@@ -163,11 +163,11 @@ export function listDownSteps(purge: boolean): Step[] {
 }
 
 async function removeState(purge: boolean): Promise<string> {
-  const before = await readBefore();
-  const foreign = before === undefined ? [] : listNewFolders(before);
+  const machineBefore = await readBefore();
+  const foreign = machineBefore === undefined ? [] : listNewFolders(machineBefore);
   for (const folder of [...foreign, paths.run, paths.state])
     await rm(folder, { recursive: true, force: true, maxRetries: 3 });
-  for (const folder of listNewEmptyFolders(before)) await rmdir(folder).catch(() => undefined);
+  for (const folder of listNewEmptyFolders(machineBefore)) await rmdir(folder).catch(() => undefined);
   for (const file of [paths.kubeconfig, paths.gitPassword, paths.authority, paths.installation])
     await rm(file, { force: true });
   if (!purge) return `kept the cache in ${paths.cache} (--purge removes it)`;

@@ -71,9 +71,9 @@ export function computeAppsQuota(
   cores: number = availableParallelism(),
   memoryBytes: number = totalmem(),
 ): readonly string[] {
-  const taken = [reserved, platform, builds, tools];
-  const cpu = taken.reduce((left, { cpuMilli }) => left - cpuMilli, cores * 1000);
-  const memory = taken.reduce(
+  const reservations = [reserved, platform, builds, tools];
+  const cpu = reservations.reduce((left, { cpuMilli }) => left - cpuMilli, cores * 1000);
+  const memory = reservations.reduce(
     (left, { memoryMebibytes }) => left - memoryMebibytes,
     Math.floor(memoryBytes / mebibyte),
   );

@@ -40,8 +40,8 @@ async function startOrKeep(spec: ProcessSpec): Promise<string> {
 
 /** Several steps use the certificates and the API server's settings, which are created once. */
 function runOnce<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => (made ??= make());
+  let result: Promise<T> | undefined;
+  return () => (result ??= make());
 }
 
 async function writePersonalKubeconfig(plane: ControlPlane): Promise<undefined> {

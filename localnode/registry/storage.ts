@@ -57,12 +57,12 @@ class Storage {
 
   /** Names like `apps/hello`; repositories here have two parts. */
   async listRepositories(): Promise<string[]> {
-    const found: string[] = [];
+    const names: string[] = [];
     for (const owner of await listEntries(this.#folder, 'repositories')) {
       for (const name of await listEntries(this.#folder, 'repositories', owner))
-        if (!name.startsWith('_')) found.push(`${owner}/${name}`);
+        if (!name.startsWith('_')) names.push(`${owner}/${name}`);
     }
-    return found.sort();
+    return names.sort();
   }
 
   async #readDigest(repository: string, tag: string): Promise<string | undefined> {
@@ -77,14 +77,14 @@ class Storage {
 
   /** An index keeps the manifests that it lists. */
   async #addChildren(digests: ReadonlySet<string>): Promise<Set<string>> {
-    const all = new Set(digests);
+    const keptDigests = new Set(digests);
     for (const digest of digests) {
       const hex = digest.slice('sha256:'.length);
       const text = await readTextFile(this.#folder, 'blobs', 'sha256', hex.slice(0, 2), hex, 'data');
       if (text === undefined || text.length > 1_000_000 || !text.startsWith('{')) continue;
-      for (const child of manifest.parse(JSON.parse(text)).manifests ?? []) all.add(child.digest);
+      for (const child of manifest.parse(JSON.parse(text)).manifests ?? []) keptDigests.add(child.digest);
     }
-    return all;
+    return keptDigests;
   }
 
   async dropOldTags(repository: string, used: ReadonlySet<string>): Promise<void> {
@@ -155,8 +155,8 @@ export const recentUploads = 'moorage/recent-uploads';
  */
 export async function protectRecent(root: string, since: number): Promise<void> {
   const folder = join(root, 'docker', 'registry', 'v2');
-  const own = join(folder, 'repositories', recentUploads);
-  await rm(own, { recursive: true, force: true });
+  const repositoryFolder = join(folder, 'repositories', recentUploads);
+  await rm(repositoryFolder, { recursive: true, force: true });
   const blobs = await listRecentBlobs(folder, since);
   if (blobs.length === 0) return;
   const [config, ...layers] = blobs.map((hex) => ({
@@ -168,9 +168,11 @@ export async function protectRecent(root: string, since: number): Promise<void> 
   const text = JSON.stringify({ schemaVersion: 2, mediaType, config, layers });
   const hex = createHash('sha256').update(text).digest('hex');
   const blob = join(folder, 'blobs', 'sha256', hex.slice(0, 2), hex);
-  const revision = join(own, '_manifests', 'revisions', 'sha256', hex);
+  const revision = join(repositoryFolder, '_manifests', 'revisions', 'sha256', hex);
   // The registry recognizes a repository by its folder of layers.
-  await Promise.all([blob, revision, join(own, '_layers')].map((each) => mkdir(each, { recursive: true })));
+  await Promise.all(
+    [blob, revision, join(repositoryFolder, '_layers')].map((each) => mkdir(each, { recursive: true })),
+  );
   await writeFile(join(blob, 'data'), text);
   await writeFile(join(revision, 'link'), `sha256:${hex}`);
 }
@@ -221,9 +223,9 @@ export async function collect(registry: CollectableRegistry, since: number): Pro
 /** The registry is stopped for cleaning only if it has grown by at least this many bytes. */
 const growthBytes = 512 * 1024 ** 2;
 
-/** Returns whether a registry of `bytes` needs a collection, if it had `before` bytes after the last one. */
-export function isWorthwhile(bytes: number, before: number, growth: number = growthBytes): boolean {
-  return bytes - before >= Math.max(growth, before * 0.1);
+/** Returns whether a registry of `bytes` needs a collection, if it had `bytesBefore` bytes after the last one. */
+export function isWorthwhile(bytes: number, bytesBefore: number, growth: number = growthBytes): boolean {
+  return bytes - bytesBefore >= Math.max(growth, bytesBefore * 0.1);
 }
 
 /**
@@ -252,9 +254,9 @@ export async function computeImageBytes(
   reference: string,
   read: (reference: string) => Promise<string>,
 ): Promise<number> {
-  const found = imageManifest.parse(JSON.parse(await read(reference)));
-  if ('layers' in found) return found.layers.reduce((all, { size }) => all + size, 0);
-  const [first] = found.manifests;
-  const image = found.manifests.find(({ platform }) => platform?.os === 'linux') ?? first;
+  const imageOrIndex = imageManifest.parse(JSON.parse(await read(reference)));
+  if ('layers' in imageOrIndex) return imageOrIndex.layers.reduce((all, { size }) => all + size, 0);
+  const [first] = imageOrIndex.manifests;
+  const image = imageOrIndex.manifests.find(({ platform }) => platform?.os === 'linux') ?? first;
   return await computeImageBytes(image?.digest ?? '', read);
 }

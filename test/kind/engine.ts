@@ -158,7 +158,7 @@ async function startDocker(enter: readonly string[], path: string): Promise<void
     () => canRun('curl', ['-sf', '--unix-socket', socket.slice(7), 'http://d/_ping']),
     {
       seconds: 60,
-      hint: async () => (await readText(join(lab, 'dockerd.log')))?.slice(-1500) ?? '',
+      readHint: async () => (await readText(join(lab, 'dockerd.log')))?.slice(-1500) ?? '',
     },
   );
 }

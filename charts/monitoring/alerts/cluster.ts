@@ -1,7 +1,7 @@
 // Alerts about what the cluster gives: the gateway, its certificate, and disks.
 import type { AlertGroup } from '../alert.ts';
 
-const left = 'min by (domain) (moorage_gateway_certificate_expiry_timestamp_seconds) - time()';
+const certificateSecondsLeft = 'min by (domain) (moorage_gateway_certificate_expiry_timestamp_seconds) - time()';
 const buildFreeShareQuery = (of: 'node_filesystem' | 'volume'): string =>
   `moorage_${of}_avail_bytes / moorage_${of}_size_bytes`;
 
@@ -30,7 +30,7 @@ export const cluster: AlertGroup = {
     },
     {
       name: 'MoorageCertificateExpiring',
-      expr: `${left} < 14 * 86400`,
+      expr: `${certificateSecondsLeft} < 14 * 86400`,
       for: '1h',
       severity: 'warning',
       summary: 'The certificate for {{ $labels.domain }} ends in {{ $value | humanizeDuration }}',
@@ -39,7 +39,7 @@ export const cluster: AlertGroup = {
     },
     {
       name: 'MoorageCertificateEnding',
-      expr: `${left} < 2 * 86400`,
+      expr: `${certificateSecondsLeft} < 2 * 86400`,
       for: '0m',
       severity: 'critical',
       summary: 'The certificate for {{ $labels.domain }} ends in {{ $value | humanizeDuration }}',

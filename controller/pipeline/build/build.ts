@@ -300,7 +300,7 @@ export class BuildLog {
 
   #pass(lines: Buffer): void {
     if (lines.length === 0) return;
-    const kept = Buffer.from(
+    const output = Buffer.from(
       lines
         .toString('latin1')
         .split(/(?<=\n)/)
@@ -309,9 +309,9 @@ export class BuildLog {
       'latin1',
     );
     const room = this.#limit - this.#passed;
-    if (room > 0 && kept.length > 0) this.#write(kept.length > room ? kept.subarray(0, room) : kept);
-    this.#passed += Math.min(room, kept.length);
-    if (kept.length <= room || this.#cut) return;
+    if (room > 0 && output.length > 0) this.#write(output.length > room ? output.subarray(0, room) : output);
+    this.#passed += Math.min(room, output.length);
+    if (output.length <= room || this.#cut) return;
     this.#cut = true;
     this.#write(Buffer.from(`\n[the log is longer than ${this.#limit} bytes; the rest is not shown]\n`));
   }

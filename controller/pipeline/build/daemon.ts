@@ -75,11 +75,11 @@ async function waitUntilReady(daemon: Daemon, ended: () => Error | undefined, si
     const failure = ended();
     if (failure !== undefined)
       throw new Fault(`buildkitd did not start: ${failure.message}: ${toOneLine(keepTail(daemon.log(), 600))}`);
-    const asked = await run('buildctl', ['--addr', daemon.address, '--timeout', '5', 'debug', 'workers'], {
+    const check = await run('buildctl', ['--addr', daemon.address, '--timeout', '5', 'debug', 'workers'], {
       env: buildChildEnvironment(),
       ...(signal === undefined ? {} : { signal }),
     });
-    if (asked.code === 0) return;
+    if (check.code === 0) return;
     await delay(50, undefined, signal === undefined ? {} : { signal });
   }
   throw new Fault(

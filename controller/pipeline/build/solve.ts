@@ -21,16 +21,16 @@ export interface Solve {
 }
 
 function buildCommonArguments({ input, notes, address, time, policyFile }: Solve): string[] {
-  const given = new Map(
+  const variables = new Map(
     [...input.build.args, ...(notes.authored ? [] : input.build.env)].map((each) => [each.name, each.value]),
   );
   const options = [
     `filename=${basename(notes.dockerfile)}`,
     // Marks the "# syntax=" line as already processed, so that the built-in frontend handles the build.
     'cmdline=docker/dockerfile',
-    ...(given.has('SOURCE_DATE_EPOCH') ? [] : [`build-arg:SOURCE_DATE_EPOCH=${time}`]),
+    ...(variables.has('SOURCE_DATE_EPOCH') ? [] : [`build-arg:SOURCE_DATE_EPOCH=${time}`]),
     ...(notes.authored && input.build.target !== undefined ? [`target=${input.build.target}`] : []),
-    ...[...given].map(([name, value]) => `build-arg:${name}=${value}`),
+    ...[...variables].map(([name, value]) => `build-arg:${name}=${value}`),
   ];
   return [
     '--addr',

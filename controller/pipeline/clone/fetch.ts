@@ -18,8 +18,8 @@ type FetchInput = Pick<PipelineInput, 'repo' | 'commit' | 'limits'>;
  */
 export async function fetchCommit(git: Git, folder: string, input: FetchInput, signal?: AbortSignal): Promise<void> {
   const format = input.commit.length === 64 ? 'sha256' : 'sha1';
-  const made = await git(['init', '--quiet', '--bare', '--template=', `--object-format=${format}`]);
-  if (made.code !== 0) throw new Fault(`git could not create an object store: ${formatGitError(made)}`);
+  const creation = await git(['init', '--quiet', '--bare', '--template=', `--object-format=${format}`]);
+  if (creation.code !== 0) throw new Fault(`git could not create an object store: ${formatGitError(creation)}`);
   const fetch = (url: string, references: readonly string[], depth: readonly string[]): Promise<GitResult> =>
     git(
       [

@@ -164,11 +164,11 @@ async function fetchSubmodule(
   const { url, insecure, target, gitFolder } = place;
   const git = work.makeGit({ folder: target, gitFolder, insecure });
   const prefix = `${parent.prefix}${link.path}/`;
-  const left = Math.max(1, input.limits.repositoryBytes - counter.bytes);
+  const remainingBytes = Math.max(1, input.limits.repositoryBytes - counter.bytes);
   await fetchCommit(
     git,
     gitFolder,
-    { repo: url, commit: link.commit, limits: { ...input.limits, repositoryBytes: left } },
+    { repo: url, commit: link.commit, limits: { ...input.limits, repositoryBytes: remainingBytes } },
     signal,
   );
   const total = counter.copy();

@@ -4,7 +4,7 @@ import { posix } from 'node:path';
 import { manifestFile, type ReportedSettings } from '../../../crds/app-manifest.ts';
 import { resolveSpec } from '../../../crds/effective-settings.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
-import { type PipelineInput, toConfigured } from '../contract.ts';
+import { type PipelineInput, toResolvableApp } from '../contract.ts';
 import { mergePlatforms } from '../plan/platforms/settings.ts';
 import type { Rule } from '../review/rule.ts';
 import type { Tree } from '../tree.ts';
@@ -20,11 +20,11 @@ export interface MergedInput {
 
 /** Builds the input of a stage for this tree. A rejected file changes nothing. */
 export function mergeManifest(baseInput: PipelineInput, tree: Tree): MergedInput {
-  const { settings: own } = readManifest(tree);
-  const { settings, findings: platformFindings } = mergePlatforms(tree, own, baseInput);
+  const { settings: ownSettings } = readManifest(tree);
+  const { settings, findings: platformFindings } = mergePlatforms(tree, ownSettings, baseInput);
   const findings = [...platformFindings, ...checkOfferedServices(baseInput, settings)];
   if (settings === undefined) return { input: baseInput, settings, findings };
-  const { source, build, run } = resolveSpec(toConfigured(baseInput), settings);
+  const { source, build, run } = resolveSpec(toResolvableApp(baseInput), settings);
   const path = posix.normalize(source.path).replace(/(?!^)\/$/, '');
   const { strategy, dockerfile, target, args, env } = build;
   return {

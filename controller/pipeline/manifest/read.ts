@@ -28,7 +28,7 @@ const deepest = 12;
 
 /** Reads the file at the repository's root. */
 export function readManifest(tree: Tree): ManifestResult {
-  const entry = tree.entry(manifestFile);
+  const entry = tree.getEntry(manifestFile);
   if (entry === undefined) return { findings: findMisnamed(tree) };
   if (entry.kind !== 'file')
     return rejectFile('This is not a regular file.', 'Commit the file itself at this path, not a link or a folder.');
@@ -38,7 +38,7 @@ export function readManifest(tree: Tree): ManifestResult {
       'Keep only settings for this platform in it; put what the app itself reads into other files.',
     );
   const lines = new LineCounter();
-  const document = parseSettings(tree.text(manifestFile, maximumBytes) ?? '', lines);
+  const document = parseSettings(tree.readFile(manifestFile, maximumBytes) ?? '', lines);
   return document instanceof Error ? rejectYaml(document.message) : validateSettings(document, lines);
 }
 

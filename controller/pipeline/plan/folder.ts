@@ -93,7 +93,7 @@ function listCandidates(tree: Tree, input: PlanInput): Candidate[] {
   return listAppFolders(tree)
     .slice(0, maximumTried)
     .flatMap((folder): Candidate[] => {
-      const below = tree.below(folder);
+      const below = tree.getSubtree(folder);
       const recipe = tryPlan(below, { ...input, path: folder });
       if (typeof recipe !== 'string') {
         const kind = recipe.filesOnly === true ? 'files' : 'server';
@@ -165,7 +165,9 @@ function tryPlan(tree: Tree, input: PlanInput): Recipe | string {
 
 /** Packages of a workspace are installed from its root, so none of them is an app by itself. */
 function isWorkspace(tree: Tree): boolean {
-  return tree.has('pnpm-workspace.yaml') || readField(parseJson(tree.text('package.json')), 'workspaces') !== undefined;
+  return (
+    tree.has('pnpm-workspace.yaml') || readField(parseJson(tree.readFile('package.json')), 'workspaces') !== undefined
+  );
 }
 
 /** Folders next to an app that are not apps themselves. */

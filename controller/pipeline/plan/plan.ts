@@ -99,8 +99,8 @@ interface Answers {
 /** Tries every language that the author's settings allow. */
 function collectAnswers(tree: Tree, input: PlanInput): Answers {
   const { strategy } = input.build;
-  const asked = planningOrder.filter(({ name }) => strategy === 'auto' || name === strategy);
-  const answers = asked.map(({ name }) => ({ language: name, answer: planners[name].plan(tree, input) }));
+  const candidates = planningOrder.filter(({ name }) => strategy === 'auto' || name === strategy);
+  const answers = candidates.map(({ name }) => ({ language: name, answer: planners[name].plan(tree, input) }));
   return {
     recipes: answers.flatMap(({ answer }) => (answer !== undefined && 'plan' in answer ? [answer] : [])),
     problems: answers.flatMap(({ language, answer }) =>

@@ -50,8 +50,8 @@ export function renderStep(file: string, what: string, ...lines: readonly string
 /** Declares the author's build arguments. Their values are passed by buildctl and never written to a file. */
 export function renderArguments(input: PlanInput, defaults: Readonly<Record<string, string>> = {}): string[] {
   const names = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
-  const given = [...names].filter((name) => !(name in defaults)).map((name) => `ARG ${name}`);
-  return [...Object.entries(defaults).map(([name, value]) => `ARG ${name}=${value}`), ...given];
+  const declarations = [...names].filter((name) => !(name in defaults)).map((name) => `ARG ${name}`);
+  return [...Object.entries(defaults).map(([name, value]) => `ARG ${name}=${value}`), ...declarations];
 }
 
 /** Starts a command through a shell, so that $PORT is expanded at start; the app then replaces the shell. */

@@ -33,8 +33,8 @@ interface LocatedApp {
 /** Finds the app in a repository's tree. */
 export function locateApp(baseInput: PipelineInput, tree: Tree): LocatedApp {
   const { input, settings, findings: platform } = mergeManifest(baseInput, tree);
-  const own = findAuthoredBuild(tree, input, 'certain');
-  if (own !== undefined) return { ...own, settings, platform, warnings: [] };
+  const authoredBuild = findAuthoredBuild(tree, input, 'certain');
+  if (authoredBuild !== undefined) return { ...authoredBuild, settings, platform, warnings: [] };
   const { path, problem, warnings } = findAppFolder(tree, input);
   const last = problem === undefined && path === input.path ? findUncertainBuild(tree, input) : undefined;
   if (last !== undefined) return { ...last, settings, platform, warnings };
@@ -51,7 +51,7 @@ export function locateApp(baseInput: PipelineInput, tree: Tree): LocatedApp {
 /** @throws Rejected if no plan matches, or something is missing */
 export function planApp(tree: Tree, { input, note, problem, warnings }: LocatedApp): Recipe {
   if (problem !== undefined) throw new Rejected([problem]);
-  const recipe = makePlan(tree.below(input.path), input);
+  const recipe = makePlan(tree.getSubtree(input.path), input);
   const reason = note === undefined ? recipe.plan.reason : keepHead(`${note} ${recipe.plan.reason}`, 390);
   return { ...recipe, plan: { ...recipe.plan, reason }, findings: [...warnings, ...recipe.findings] };
 }
@@ -59,12 +59,12 @@ export function planApp(tree: Tree, { input, note, problem, warnings }: LocatedA
 type AuthoredBuild = Pick<LocatedApp, 'input' | 'note'>;
 
 /** Finds an author's Dockerfile that is not at the root of source.path. */
-function findAuthoredBuild(tree: Tree, input: PipelineInput, wanted: 'certain' | 'any'): AuthoredBuild | undefined {
+function findAuthoredBuild(tree: Tree, input: PipelineInput, certainty: 'certain' | 'any'): AuthoredBuild | undefined {
   const { strategy, dockerfile } = input.build;
-  const below = tree.below(input.path);
+  const below = tree.getSubtree(input.path);
   if (dockerfile !== 'Dockerfile' || (strategy !== 'auto' && strategy !== 'dockerfile')) return undefined;
-  const found = below.entry(dockerfile) === undefined ? findDockerfile(below) : undefined;
-  return found === undefined || (wanted === 'certain' && !found.certain) ? undefined : toAuthoredBuild(input, found);
+  const found = below.getEntry(dockerfile) === undefined ? findDockerfile(below) : undefined;
+  return found === undefined || (certainty === 'certain' && !found.certain) ? undefined : toAuthoredBuild(input, found);
 }
 
 function toAuthoredBuild(input: PipelineInput, { path, others }: FoundDockerfile): AuthoredBuild {
@@ -79,7 +79,7 @@ function toAuthoredBuild(input: PipelineInput, { path, others }: FoundDockerfile
 /** A Dockerfile with an unusual name counts only if nothing else can be planned. */
 function findUncertainBuild(tree: Tree, input: PipelineInput): AuthoredBuild | undefined {
   try {
-    makePlan(tree.below(input.path), input);
+    makePlan(tree.getSubtree(input.path), input);
     return undefined;
   } catch (error) {
     if (!(error instanceof Rejected)) throw error;
@@ -107,8 +107,8 @@ export async function writePlan(
   const dockerfile = join(paths.notes, 'Dockerfile');
   await mkdir(paths.notes, { recursive: true });
   await writeFile(dockerfile, recipe.dockerfile);
-  const authored = readDiskTree(context).text('.dockerignore') ?? '';
-  await writeFile(`${dockerfile}.dockerignore`, ignoreText(recipe, authored));
+  const authored = readDiskTree(context).readFile('.dockerignore') ?? '';
+  await writeFile(`${dockerfile}.dockerignore`, renderIgnoreFile(recipe, authored));
   await writeNotes(paths.notes, 'plan', { plan: recipe.plan, authored: false, context, dockerfile });
 }
 
@@ -118,10 +118,10 @@ export async function writePlan(
 const keptFiles = [...plannedLanguages.flatMap(({ manifests = [] }) => manifests), 'README*'];
 
 /** The author wrote these patterns for another Dockerfile, so files that the plan needs stay in the context. */
-function ignoreText({ ignore = [], builds = [] }: Recipe, authored: string): string {
+function renderIgnoreFile({ ignore = [], builds = [] }: Recipe, authored: string): string {
   if (authored === '') return [...ignore, ''].join('\n');
   const folders = builds.filter((folder) => folder !== '.');
-  const kept = [...folders, ...keptFiles].map((path) => `!${path}`);
+  const exceptions = [...folders, ...keptFiles].map((path) => `!${path}`);
   // The last matching pattern wins, so exclusions inside a kept folder come after it.
-  return [...ignore, authored, ...kept, ...(folders.length === 0 ? [] : ignore), ''].join('\n');
+  return [...ignore, authored, ...exceptions, ...(folders.length === 0 ? [] : ignore), ''].join('\n');
 }

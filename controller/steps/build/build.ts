@@ -64,23 +64,25 @@ const maximumFindings = 50;
 
 /** @param source the commit that the repository is at */
 export function runPipelineStep(
-  all: Snapshot,
+  fullSnapshot: Snapshot,
   { fields: before }: Progress,
   { commit }: NonNullable<StatusFields['source']>,
 ): StepResult {
-  const snapshot = selectOwnJobs(all);
-  const reviewed: StatusPatch = { attempt: readAttempt(all), ...readReviewPatch(snapshot, before, commit) };
-  const wanted = identifyBuild(snapshot, applyPatch(before, reviewed), commit);
-  const { name, inputs } = wanted;
+  const snapshot = selectOwnJobs(fullSnapshot);
+  const reviewed: StatusPatch = { attempt: readAttempt(fullSnapshot), ...readReviewPatch(snapshot, before, commit) };
+  const wantedBuild = identifyBuild(snapshot, applyPatch(before, reviewed), commit);
+  const { name, inputs } = wantedBuild;
   const superseded = supersede(snapshot, before.history, name, `superseded by commit ${shortenCommit(commit)}`);
   const patch: StatusPatch = { ...reviewed, history: superseded.history };
   const fields = applyPatch(before, patch);
   const isBuilt = fields.built?.commit === commit && fields.built.inputsHash === inputs.hash;
-  const stranger = all.jobs.find((job) => job.metadata.name === name && !isJobOfApp(job, all.app.metadata.uid));
+  const stranger = fullSnapshot.jobs.find(
+    (job) => job.metadata.name === name && !isJobOfApp(job, fullSnapshot.app.metadata.uid),
+  );
   const result: StepResult = isBuilt
     ? { outcomes: reportBuilt(fields, commit) }
     : stranger === undefined
-      ? continueBuild(snapshot, fields, wanted)
+      ? continueBuild(snapshot, fields, wantedBuild)
       : removeEarlierJob(stranger);
   return {
     ...result,
@@ -90,10 +92,15 @@ export function runPipelineStep(
 }
 
 /** Without a commit there is nothing to build. A suspended app keeps its image, and its pipelines are ended. */
-export function endPipelines(all: Snapshot, { fields }: Progress): StepResult {
-  const attempt = readAttempt(all);
-  if (!all.app.spec.suspend) return { statusPatch: { attempt } };
-  const { history, actions } = supersede(selectOwnJobs(all), fields.history, undefined, 'the app was suspended');
+export function endPipelines(fullSnapshot: Snapshot, { fields }: Progress): StepResult {
+  const attempt = readAttempt(fullSnapshot);
+  if (!fullSnapshot.app.spec.suspend) return { statusPatch: { attempt } };
+  const { history, actions } = supersede(
+    selectOwnJobs(fullSnapshot),
+    fields.history,
+    undefined,
+    'the app was suspended',
+  );
   return {
     outcomes: fields.built === undefined ? {} : reportBuilt(fields, fields.built.commit),
     statusPatch: { attempt, pipeline: undefined, history },
@@ -101,8 +108,8 @@ export function endPipelines(all: Snapshot, { fields }: Progress): StepResult {
   };
 }
 
-function selectOwnJobs(all: Snapshot): Snapshot {
-  return { ...all, jobs: all.jobs.filter((job) => isJobOfApp(job, all.app.metadata.uid)) };
+function selectOwnJobs(snapshot: Snapshot): Snapshot {
+  return { ...snapshot, jobs: snapshot.jobs.filter((job) => isJobOfApp(job, snapshot.app.metadata.uid)) };
 }
 
 /** The rebuild that the status reflects from here on, so that an old verdict is not read as a new one. */
@@ -127,14 +134,14 @@ function readReviewPatch(snapshot: Snapshot, fields: StatusFields, commit: strin
   return { ...recordSettings(snapshot.app, commit, review), ...recordOwnership(snapshot, fields, review) };
 }
 
-function continueBuild(snapshot: Snapshot, fields: StatusFields, wanted: WantedBuild): StepResult {
-  const job = snapshot.jobs.find((candidate) => candidate.metadata.name === wanted.name);
-  if (job === undefined) return startPipeline(snapshot, fields, wanted);
+function continueBuild(snapshot: Snapshot, fields: StatusFields, wantedBuild: WantedBuild): StepResult {
+  const job = snapshot.jobs.find((candidate) => candidate.metadata.name === wantedBuild.name);
+  if (job === undefined) return startPipeline(snapshot, fields, wantedBuild);
   if (job.metadata.deletionTimestamp !== undefined)
     return { outcomes: reportBeforeReview('Starting', 'The previous Job of this commit is being deleted.') };
   const verdict = judgePipeline(job, listPods(snapshot, job), formatImageName(snapshot.config, snapshot.app));
   const patch = recordPipeline(snapshot, job, verdict);
-  const result = concludeBuild(snapshot, applyPatch(fields, patch), wanted, job, verdict);
+  const result = concludeBuild(snapshot, applyPatch(fields, patch), wantedBuild, job, verdict);
   return { ...result, statusPatch: { ...patch, ...result.statusPatch } };
 }
 
@@ -146,7 +153,7 @@ function removeEarlierJob(stranger: Job): StepResult {
   };
 }
 
-function startPipeline(snapshot: Snapshot, fields: StatusFields, wanted: WantedBuild): StepResult {
+function startPipeline(snapshot: Snapshot, fields: StatusFields, wantedBuild: WantedBuild): StepResult {
   const { repository } = snapshot;
   if (repository instanceof RepositoryError)
     return {
@@ -155,32 +162,32 @@ function startPipeline(snapshot: Snapshot, fields: StatusFields, wanted: WantedB
   if (isSubmittedAgain(snapshot, fields))
     return { outcomes: reportBeforeReview('Resolving', 'Submitted again; resolving the newest commit first.') };
   const history = fields.history ?? [];
-  const faults = listFaults(history, wanted.name);
+  const faults = listFaults(history, wantedBuild.name);
   const { faultLimit } = snapshot.config.pipeline;
   if (faults.length >= faultLimit) return { outcomes: reportGivenUp(faults) };
-  const number = chooseNumber(snapshot, fields, wanted.name);
+  const number = chooseNumber(snapshot, fields, wantedBuild.name);
   const reason = explainBuild({
-    commit: wanted.commit,
-    inputs: wanted.inputs.each,
+    commit: wantedBuild.commit,
+    inputs: wantedBuild.inputs.each,
     previous: findPrevious(snapshot, history),
     faults: faults.length,
     faultLimit,
   });
-  const isRequested = fields.pipeline?.job === wanted.name && fields.pipeline.number === number;
+  const isRequested = fields.pipeline?.job === wantedBuild.name && fields.pipeline.number === number;
   const stageSince = (isRequested ? fields.pipeline?.stageSince : undefined) ?? formatTimestamp(snapshot.now);
-  const manifest = buildPipelineJob(resolvePodApp(snapshot.app, fields, wanted.commit), snapshot.config, {
-    ...wanted,
+  const manifest = buildPipelineJob(resolvePodApp(snapshot.app, fields, wantedBuild.commit), snapshot.config, {
+    ...wantedBuild,
     repository,
     number,
     reason,
     queuedAt: snapshot.now,
-    doubted: hasDoubtfulFault(history, wanted.commit),
+    doubted: hasDoubtfulFault(history, wantedBuild.commit),
   });
-  const message = `Pipeline ${number} of commit ${shortenCommit(wanted.commit)} is queued: ${reason}.`;
+  const message = `Pipeline ${number} of commit ${shortenCommit(wantedBuild.commit)} is queued: ${reason}.`;
   return {
     outcomes: reportBeforeReview('Queued', message),
     statusPatch: {
-      pipeline: { job: wanted.name, number, reason, stage: 'Queued', stageSince },
+      pipeline: { job: wantedBuild.name, number, reason, stage: 'Queued', stageSince },
       findings: undefined,
     },
     actions: [{ kind: 'create', resource: jobResource, manifest }],
@@ -243,7 +250,7 @@ function recordReview(review: ReviewReport | undefined): StatusPatch {
 function concludeBuild(
   snapshot: Snapshot,
   fields: StatusFields,
-  wanted: WantedBuild,
+  wantedBuild: WantedBuild,
   job: Job,
   verdict: Verdict,
 ): StepResult {
@@ -251,16 +258,16 @@ function concludeBuild(
     case 'queued':
       return {
         outcomes: reportQueued(job, {
-          commit: wanted.commit,
+          commit: wantedBuild.commit,
           position: fields.pipeline?.position,
           noRoom: verdict.noRoom,
           shortage: snapshot.shortage,
         }),
       };
     case 'running':
-      return { outcomes: reportProgress(verdict, wanted.commit) };
+      return { outcomes: reportProgress(verdict, wantedBuild.commit) };
     case 'succeeded':
-      return concludeSuccess(snapshot, fields, wanted, job, verdict);
+      return concludeSuccess(snapshot, fields, wantedBuild, job, verdict);
     case 'rejected':
       return concludeRejection(snapshot, fields, job, verdict);
     case 'faulted':
@@ -271,7 +278,7 @@ function concludeBuild(
 function concludeSuccess(
   snapshot: Snapshot,
   fields: StatusFields,
-  wanted: WantedBuild,
+  wantedBuild: WantedBuild,
   job: Job,
   verdict: Verdict & { kind: 'succeeded' },
 ): StepResult {
@@ -280,17 +287,17 @@ function concludeSuccess(
   const statusPatch: StatusPatch = {
     built: omitUndefined({
       image,
-      commit: wanted.commit,
-      inputsHash: wanted.inputs.hash,
+      commit: wantedBuild.commit,
+      inputsHash: wantedBuild.inputs.hash,
       port,
-      settings: findSettings(fields, wanted.commit),
+      settings: findSettings(fields, wantedBuild.commit),
       attempt: fields.attempt,
     }),
     ...review,
     findings: [...(review.findings ?? fields.findings ?? []), ...findings].slice(0, maximumFindings),
     history: recordBuild(fields.history ?? [], job, snapshot.now, { result: 'Succeeded', image }),
   };
-  return { outcomes: reportBuilt(applyPatch(fields, statusPatch), wanted.commit), statusPatch };
+  return { outcomes: reportBuilt(applyPatch(fields, statusPatch), wantedBuild.commit), statusPatch };
 }
 
 function concludeRejection(

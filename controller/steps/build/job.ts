@@ -104,7 +104,10 @@ function buildPodSpec(app: HostedApp, config: InstallationConfig, identity: JobI
   };
   const command = ['node', 'controller/pipeline/main.ts'];
   const workspaceMount = { name: 'workspace', mountPath: workspace.root };
-  const confinedStage = (name: 'clone' | 'review', maximum: { memory: string; disk: string }): Wire<V1Container> => ({
+  const buildConfinedStage = (
+    name: 'clone' | 'review',
+    maximum: { memory: string; disk: string },
+  ): Wire<V1Container> => ({
     name,
     ...common,
     command: [...command, name],
@@ -125,8 +128,11 @@ function buildPodSpec(app: HostedApp, config: InstallationConfig, identity: JobI
     // Containers start together, so that the builder is ready when the review has passed: starting one after another costs
     // about a second each. pipeline/gate.ts makes each wait for the one before.
     containers: [
-      addVariables(confinedStage('clone', { memory: cloneMemory, disk: limits.disk }), buildGitToken(config, identity)),
-      confinedStage('review', reviewLimits),
+      addVariables(
+        buildConfinedStage('clone', { memory: cloneMemory, disk: limits.disk }),
+        buildGitToken(config, identity),
+      ),
+      buildConfinedStage('review', reviewLimits),
       {
         name: 'build',
         ...common,
@@ -347,8 +353,8 @@ function listChanges({ inputs, previous }: Comparison): string[] {
 
 /** Every reason that applies. */
 export function explainBuild(comparison: Comparison): string {
-  const said = causes.flatMap((cause) => cause(comparison) ?? []);
-  return said.length === 0 ? 'the previous Job no longer exists' : said.join('; ');
+  const reasons = causes.flatMap((cause) => cause(comparison) ?? []);
+  return reasons.length === 0 ? 'the previous Job no longer exists' : reasons.join('; ');
 }
 
 /** The inputs annotated on a Job; undefined if they cannot be read. */

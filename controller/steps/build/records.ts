@@ -25,10 +25,10 @@ export function resolvePodApp(app: HostedApp, fields: StatusFields, commit: stri
   const build = readSettings(findSettings(fields, commit))?.build;
   if (build === undefined) return app;
   const { timeout, resources } = build;
-  const wanted: AppManifest = {
+  const settings: AppManifest = {
     build: { ...(timeout === undefined ? {} : { timeout }), ...(resources === undefined ? {} : { resources }) },
   };
-  return { ...app, spec: resolveSpec(app, wanted) };
+  return { ...app, spec: resolveSpec(app, settings) };
 }
 
 /** The settings that the review of this very commit reported. */
@@ -155,9 +155,9 @@ export function recordRelease(
 
 /** Faults of the platform in a row at this Job, newest first. */
 export function listFaults(history: readonly HistoryEntry[], job: string): HistoryEntry[] {
-  const own = history.filter((entry) => entry.job === job && entry.result !== 'Superseded');
-  const other = own.findIndex((entry) => entry.result !== 'Faulted');
-  return other < 0 ? own : own.slice(0, other);
+  const jobEntries = history.filter((entry) => entry.job === job && entry.result !== 'Superseded');
+  const other = jobEntries.findIndex((entry) => entry.result !== 'Faulted');
+  return other < 0 ? jobEntries : jobEntries.slice(0, other);
 }
 
 /** True when a fault that the author could have staged was accepted as one for this commit. */

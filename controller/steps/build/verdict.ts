@@ -14,7 +14,7 @@ import {
   type Job,
   type Pod,
   type Termination,
-  type Waiting,
+  type WaitingState,
 } from '../../objects/kinds.ts';
 import {
   buildResult,
@@ -201,8 +201,8 @@ function describeFault(pod: Pod | undefined): string | undefined {
     .find(({ exitCode }) => exitCode !== 0);
   if (broken === undefined) return pod.status?.message;
   const reason = broken.reason === undefined ? '' : ` (${broken.reason})`;
-  const said = readMessage(broken, fault)?.fault ?? broken.message?.trim();
-  return `${broken.name} ended with exit code ${broken.exitCode}${reason}: ${said ?? 'no message'}`;
+  const cause = readMessage(broken, fault)?.fault ?? broken.message?.trim();
+  return `${broken.name} ended with exit code ${broken.exitCode}${reason}: ${cause ?? 'no message'}`;
 }
 
 const stages = [
@@ -228,10 +228,10 @@ function readProgress(
   return { kind: 'running', stage: 'Build', since, trouble: undefined };
 }
 
-function describeTrouble(pod: Pod | undefined, waiting: Waiting | undefined): string | undefined {
+function describeTrouble(pod: Pod | undefined, waiting: WaitingState | undefined): string | undefined {
   if (pod === undefined) return undefined;
-  const held = explainWaiting(waiting);
-  return held === undefined ? undefined : truncate(`It is waiting: ${held}.`);
+  const reason = explainWaiting(waiting);
+  return reason === undefined ? undefined : truncate(`It is waiting: ${reason}.`);
 }
 
 function readMessage<Schema extends z.ZodType>(

@@ -48,12 +48,12 @@ export function chooseDataKey(
     readonly metadata: { readonly uid: string };
     readonly status?: { readonly dataKey?: string | undefined } | undefined;
   },
-  kept: readonly KubeObject[],
+  keptClaims: readonly KubeObject[],
 ): string {
   if (app.status?.dataKey !== undefined) return app.status.dataKey;
   if (app.status !== undefined) return app.metadata.uid;
   const identity = computeDataIdentity(app);
-  const keys = kept
+  const keys = keptClaims
     .filter((claim) => hasDataIdentity(claim, identity))
     .flatMap(({ metadata }) => metadata.annotations?.[annotations.dataKey] ?? [])
     .sort();
@@ -81,14 +81,14 @@ export function toKeptObject(app: HostedApp, manifest: Manifest): Manifest {
 
 /** A claim with the annotations that are needed once its HostedApp is gone. `secrets` are deleted with it. */
 export function toKeptClaim(app: HostedApp, manifest: Manifest, secrets: readonly string[]): Manifest {
-  const kept = toKeptObject(app, manifest);
+  const keptObject = toKeptObject(app, manifest);
   const noted = {
-    ...kept.metadata.annotations,
+    ...keptObject.metadata.annotations,
     [annotations.dataKey]: readDataKey(app),
     [annotations.deletionPolicy]: app.spec.deletionPolicy,
     ...(secrets.length === 0 ? {} : { [annotations.dataSecrets]: secrets.join(',') }),
   };
-  return { ...kept, metadata: { ...kept.metadata, annotations: noted } };
+  return { ...keptObject, metadata: { ...keptObject.metadata, annotations: noted } };
 }
 
 /**

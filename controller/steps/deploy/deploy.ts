@@ -40,19 +40,19 @@ import { endServices, keepServices } from './services/services.ts';
 import { buildPodTemplate, type Release } from './template.ts';
 import { isActivated, planTrialActions } from './trial.ts';
 
-type Built = NonNullable<StatusFields['built']>;
+type BuiltImage = NonNullable<StatusFields['built']>;
 
 /** @param built the image that was built last */
-export function runDeployStep(snapshot: Snapshot, { fields }: Progress, built: Built): StepResult {
+export function runDeployStep(snapshot: Snapshot, { fields }: Progress, built: BuiltImage): StepResult {
   const { config, pods } = snapshot;
   const owned = { claims: snapshot.claims, addresses: readServiceAddresses(snapshot.serviceObjects.services) };
   const wantedView = replaceSettings(snapshot, built.settings);
   const wantedRelease = toWantedRelease(wantedView, built);
   // After a rollback, a release runs with the settings of its own commit.
-  const viewRelease = (release: Release): Snapshot =>
+  const getReleaseView = (release: Release): Snapshot =>
     release === wantedRelease ? wantedView : replaceSettings(snapshot, release.settings);
   const buildTemplate = (release: Release): HashedTemplate =>
-    buildPodTemplate(viewRelease(release).app, config, release, owned);
+    buildPodTemplate(getReleaseView(release).app, config, release, owned);
   const target = buildTemplate(wantedRelease);
   const isTargetReady = pods.some((pod) => readTemplateHash(pod) === target.hash && isReady(pod));
   const readyTemplate = isTargetReady ? target.hash : fields.readyTemplate;
@@ -62,7 +62,7 @@ export function runDeployStep(snapshot: Snapshot, { fields }: Progress, built: B
   const known = { ...fields, readyTemplate, releases, idle: rest.status };
   const choice = chooseRelease(wantedView, known, wantedRelease, buildTemplate);
   const { plan, trial, tried } = choice;
-  const running = viewRelease(plan.release);
+  const running = getReleaseView(plan.release);
   const { hash, template } = buildTemplate(plan.release);
   const crashLoop = findCrashLoop(running, known, hash, readAppLimits(running, plan.release.port));
   const judged = { ...known, tried, crashLoop };
@@ -117,7 +117,7 @@ function replaceSettings(snapshot: Snapshot, settings: string | undefined): Snap
 }
 
 /** @param wantedView with the settings of the commit that was built */
-function toWantedRelease(wantedView: Snapshot, built: Built): Release {
+function toWantedRelease(wantedView: Snapshot, built: BuiltImage): Release {
   const { image, commit, settings, attempt } = built;
   return omitUndefined({ image, commit, port: wantedView.app.spec.run.port ?? built.port ?? 8080, settings, attempt });
 }

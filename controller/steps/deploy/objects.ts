@@ -105,8 +105,9 @@ const publicPorts = [
  * addresses.
  */
 export function buildPolicy(app: HostedApp, config: InstallationConfig, ports: readonly number[]): Manifest {
-  const closed = (six: boolean): string[] => config.run.closedCidrs.filter((cidr) => cidr.includes(':') === six);
-  const open = (cidr: string, except: string[]): Wire<V1NetworkPolicyEgressRule> => ({
+  const listClosedCidrs = (six: boolean): string[] =>
+    config.run.closedCidrs.filter((cidr) => cidr.includes(':') === six);
+  const buildEgressRule = (cidr: string, except: string[]): Wire<V1NetworkPolicyEgressRule> => ({
     to: [{ ipBlock: { cidr, ...(except.length === 0 ? {} : { except }) } }],
     ports: publicPorts,
   });
@@ -140,8 +141,8 @@ export function buildPolicy(app: HostedApp, config: InstallationConfig, ports: r
         },
         ...buildModelEgress(app, config),
         ...buildServiceEgress(app),
-        open('0.0.0.0/0', closed(false)),
-        open('::/0', closed(true)),
+        buildEgressRule('0.0.0.0/0', listClosedCidrs(false)),
+        buildEgressRule('::/0', listClosedCidrs(true)),
       ],
     } satisfies Wire<V1NetworkPolicySpec>,
   };

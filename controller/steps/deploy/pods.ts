@@ -92,8 +92,8 @@ export function diagnose(pod: Pod, limits: AppLimits, now: Date): Rejection | un
 
 /** What keeps the pod from starting, as a clause, before anything has failed. */
 export function explainHoldUp(pod: Pod): string | undefined {
-  const held = explainUnscheduled(pod) ?? explainWaiting(findAppStatus(pod)?.state?.waiting);
-  return held === undefined ? undefined : truncate(held);
+  const reason = explainUnscheduled(pod) ?? explainWaiting(findAppStatus(pod)?.state?.waiting);
+  return reason === undefined ? undefined : truncate(reason);
 }
 
 /** Milliseconds until a starting pod exceeds its startup time; undefined if it is not starting. */
@@ -101,8 +101,8 @@ export function computeStartMsLeft(pod: Pod, limits: AppLimits, now: Date): numb
   const status = findAppStatus(pod);
   const startedAt = status?.state?.running?.startedAt;
   if (startedAt === undefined || status?.ready === true) return undefined;
-  const left = Date.parse(startedAt) + limits.startupMs + 1_000 - now.getTime();
-  return left > 0 ? left : undefined;
+  const remainingMs = Date.parse(startedAt) + limits.startupMs + 1_000 - now.getTime();
+  return remainingMs > 0 ? remainingMs : undefined;
 }
 
 function findAppStatus(pod: Pod): ContainerStatus | undefined {
@@ -123,18 +123,18 @@ function rejectConfig(message: string): Rejection | undefined {
 
 function findMisconfiguration(status: ContainerStatus): Rejection | undefined {
   const { reason, message } = status.state?.waiting ?? {};
-  const said = truncate(message ?? 'no message');
+  const detail = truncate(message ?? 'no message');
   switch (reason) {
     case 'CreateContainerConfigError':
-      return rejectConfig(said);
+      return rejectConfig(detail);
     case 'CreateContainerError':
       // Most errors of this kind are the node's own and pass.
       return /\b(?:users?|groups?) (?:\S+: )?(?:not )?(?:found|no matching)|unable to find (?:user|group)|no matching entries/i.test(
-        said,
+        detail,
       )
         ? {
             rule: 'run/no-such-user',
-            message: `The image specifies a user or group that does not exist in it: ${said}.`,
+            message: `The image specifies a user or group that does not exist in it: ${detail}.`,
             fix: 'Create the user in the Dockerfile (RUN useradd …) before the USER instruction, or use a numeric ID.',
           }
         : undefined;
@@ -143,7 +143,7 @@ function findMisconfiguration(status: ContainerStatus): Rejection | undefined {
     case 'InvalidImageName':
       return {
         rule: 'run/image-pull',
-        message: `The image cannot be pulled from the registry: ${said}.`,
+        message: `The image cannot be pulled from the registry: ${detail}.`,
         fix: 'Your app did not cause this. The pull is retried automatically; if the image no longer exists, submit the repository again.',
       };
     default:

@@ -266,8 +266,8 @@ function giveUp(attempts: Attempts): Halt | undefined {
   if (rejection === undefined || maximum === undefined) return undefined;
   const restarts = Math.max(0, ...pods.filter((pod) => readTemplateHash(pod) === hash).map(countRestarts));
   if (restarts < maximum) return undefined;
-  const given = { template: hash, rejection: { ...rejection, ...truncateLog(rejection.log) } };
-  return attempts.inTrial ? { ...given, inTrial: true } : given;
+  const halt = { template: hash, rejection: { ...rejection, ...truncateLog(rejection.log) } };
+  return attempts.inTrial ? { ...halt, inTrial: true } : halt;
 }
 
 function countAllowedRestarts(attempts: Attempts, { rule, log }: Rejection): number | undefined {

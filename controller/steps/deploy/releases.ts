@@ -24,18 +24,18 @@ export function updateReleases(
   wantedRelease: Release,
 ): Releases & { readonly provenInMs: number | undefined } {
   const { now, config } = snapshot;
-  const byUse = (one: ReleaseRecord, other: ReleaseRecord): number =>
+  const compareByUse = (one: ReleaseRecord, other: ReleaseRecord): number =>
     Number(isSame(other, wantedRelease)) - Number(isSame(one, wantedRelease)) || compareReleases(one, other);
   const releases = observeReleases(snapshot, known, wantedRelease)
-    .toSorted(byUse)
+    .toSorted(compareByUse)
     .slice(0, keptReleases)
     .toSorted((one, other) => other.readyAt.localeCompare(one.readyAt));
-  const left = releases
+  const unproven = releases
     .filter(({ goodAt, servingSince }) => goodAt === undefined && servingSince !== undefined)
     .map((record) => Math.max(0, config.run.goodAfterMs - computeServedMs(record, now)));
   return {
     releases: releases.length === 0 ? undefined : releases,
-    provenInMs: left.length === 0 ? undefined : Math.min(...left),
+    provenInMs: unproven.length === 0 ? undefined : Math.min(...unproven),
   };
 }
 
@@ -44,9 +44,9 @@ function observeReleases(snapshot: Snapshot, known: Releases, wantedRelease: Rel
   const records = new Map(listKnownRecords(snapshot, known).map((record) => [formatReleaseKey(record), record]));
   const byRelease = Map.groupBy(pods, (pod) => formatReleaseKey(readCommitAndImage(pod)));
   for (const release of [wantedRelease, ...readNotedReleases(deployment)].filter((each) => each !== undefined)) {
-    const own = byRelease.get(formatReleaseKey(release)) ?? [];
-    if (!records.has(formatReleaseKey(release)) && own.some(isReady))
-      records.set(formatReleaseKey(release), createRecord(release, own, now));
+    const releasePods = byRelease.get(formatReleaseKey(release)) ?? [];
+    if (!records.has(formatReleaseKey(release)) && releasePods.some(isReady))
+      records.set(formatReleaseKey(release), createRecord(release, releasePods, now));
   }
   return [...records].map(([key, record]) => observe(record, byRelease.get(key) ?? [], snapshot));
 }
@@ -58,8 +58,9 @@ function observeReleases(snapshot: Snapshot, known: Releases, wantedRelease: Rel
  * @param current the release that serves and was not replaced; it stays unless it crashed before it was good
  */
 export function chooseFallback(known: Releases, wantedRelease: Release, current?: Release): ReleaseRecord | undefined {
-  const own = current === undefined ? undefined : findRecord(known, current);
-  if (own !== undefined && (own.goodAt !== undefined || own.crashedAt === undefined)) return own;
+  const currentRecord = current === undefined ? undefined : findRecord(known, current);
+  if (currentRecord !== undefined && (currentRecord.goodAt !== undefined || currentRecord.crashedAt === undefined))
+    return currentRecord;
   return (known.releases ?? []).filter((record) => !isSame(record, wantedRelease)).toSorted(compareReleases)[0];
 }
 
@@ -68,9 +69,9 @@ export function chooseFallback(known: Releases, wantedRelease: Release, current?
  * replaced; of two that have both crashed, the wanted one stays.
  */
 export function isBetter(fallback: ReleaseRecord, known: Releases, wantedRelease: Release): boolean {
-  const own = findRecord(known, wantedRelease);
-  if (own?.goodAt !== undefined) return false;
-  return own === undefined || fallback.goodAt !== undefined || fallback.crashedAt === undefined;
+  const record = findRecord(known, wantedRelease);
+  if (record?.goodAt !== undefined) return false;
+  return record === undefined || fallback.goodAt !== undefined || fallback.crashedAt === undefined;
 }
 
 export function findRecord({ releases }: Releases, release: Identity): ReleaseRecord | undefined {

@@ -59,7 +59,7 @@ function toRestInput(snapshot: Snapshot, hash: string, isKnown: boolean): RestIn
     policy: resolveRestPolicy(app, config),
     before: app.status?.idle,
     // NaN matches no rest.
-    wanted: Number(app.metadata.annotations?.[annotations.wake]),
+    wantedNumber: Number(app.metadata.annotations?.[annotations.wake]),
     isSettled: isSettled(snapshot),
     isNew: !isKnown,
     isReady: pods.some((pod) => isReady(pod) && readTemplateHash(pod) === hash),
@@ -145,7 +145,7 @@ export interface RestInput {
   /** Undefined unless every activator has answered recently. */
   readonly activity: AppActivity | undefined;
   /** Number of the rest that should end; NaN: none. */
-  readonly wanted: number;
+  readonly wantedNumber: number;
   /** Whether the activators agreed to hold requests; undefined: they were not asked. */
   readonly isClosed: boolean | undefined;
   /** It serves, was seen to work, and no rollout is in progress. */
@@ -197,9 +197,9 @@ function enterState(status: IdleStatus, state: IdleState, { now }: RestInput): I
 }
 
 /** A request in progress wakes the app even if the request to end the rest was lost. */
-function shouldWake(status: IdleStatus, { wanted, isNew, activity }: RestInput, policy: RestPolicy): boolean {
+function shouldWake(status: IdleStatus, { wantedNumber, isNew, activity }: RestInput, policy: RestPolicy): boolean {
   const isOtherDepth = (status.state === 'Napping') !== (policy.depth === 'nap');
-  return wanted === status.number || isNew || isOtherDepth || (activity !== undefined && activity.inFlight > 0);
+  return wantedNumber === status.number || isNew || isOtherDepth || (activity !== undefined && activity.inFlight > 0);
 }
 
 function decideAwake(status: IdleStatus, input: RestInput, policy: RestPolicy): Rest {
@@ -208,9 +208,9 @@ function decideAwake(status: IdleStatus, input: RestInput, policy: RestPolicy): 
   // Requests are held already, so nothing else counts.
   if (isClosed === true) return { status: { ...enterState(status, 'Asleep', input), number } };
   const idleMs = status.afterSeconds * 1000;
-  const left = idleMs - (now.getTime() - findLastUse(status, activity));
+  const remainingMs = idleMs - (now.getTime() - findLastUse(status, activity));
   if (!canRest(input)) return { status, afterMs: lookAgainMs };
-  if (left > 0) return { status, afterMs: Math.max(left, leastMs) };
+  if (remainingMs > 0) return { status, afterMs: Math.max(remainingMs, leastMs) };
   // In a nap the process stays and answers, so no requests have to be held.
   if (policy.depth === 'nap') return { status: { ...enterState(status, 'Napping', input), number } };
   return isClosed === undefined ? { status, close: { number, idleMs } } : { status, afterMs: lookAgainMs };
@@ -294,9 +294,10 @@ export function chooseIdleSeconds(gaps: readonly number[], wakeMs?: number): num
   const [least, maximum] = [Math.ceil(even / 2), even * 2];
   // Between two gaps the cost only grows, so the optimum is at a bound or at a gap.
   const candidates = [even, least, maximum, ...gaps.filter((gap) => gap > least && gap < maximum)];
-  const cost = (after: number): number => gaps.reduce((sum, gap) => sum + (gap <= after ? gap : after + even), 0);
+  const computeCost = (after: number): number =>
+    gaps.reduce((sum, gap) => sum + (gap <= after ? gap : after + even), 0);
   // At equal cost the shortest, which frees the node sooner.
-  return candidates.toSorted((one, other) => cost(one) - cost(other) || one - other)[0] ?? even;
+  return candidates.toSorted((one, other) => computeCost(one) - computeCost(other) || one - other)[0] ?? even;
 }
 
 // Wake times: the last ones, and their percentiles.
@@ -342,11 +343,11 @@ export const napRequests = { cpu: '1m', memory: '1Mi' } as const;
 /** Resizes pods whose requests do not match. After a nap they get their initial requests again. */
 export function planNaps(app: HostedApp, pods: readonly Pod[], isNapping: boolean): Action[] {
   const { cpu = '', memory = '' } = deriveRequests(app.spec.run.resources);
-  const wanted = isNapping ? napRequests : { cpu, memory };
+  const requests = isNapping ? napRequests : { cpu, memory };
   return pods.flatMap((pod): Action[] => {
     const present = readRequests(pod);
     if (present === undefined || isNap(present) === isNapping) return [];
-    return [{ kind: 'resize', pod, requests: wanted }];
+    return [{ kind: 'resize', pod, requests }];
   });
 }
 

@@ -57,43 +57,48 @@ const quotaRetryMs = 30_000;
 /** Judges the rollout of `target`. The Deployment must have its template already. */
 export function judgeRollout(deployment: Deployment, pods: readonly Pod[], target: Target, now: Date): Outcome {
   const { commit, replicas, limits } = target;
-  const { observedGeneration, available, updated, all } = readCounts(deployment);
+  const { observedGeneration, available, updated, total } = readCounts(deployment);
   if (observedGeneration < (deployment.metadata.generation ?? 0))
     return createWaitingOutcome('RollingOut', `Commit ${shortenCommit(commit)} is being rolled out.`);
   if (replicas === 0) return createDoneOutcome('ScaledToZero', 'The app is scaled to zero.');
-  const own = pods.filter(
+  const newPods = pods.filter(
     (pod) => readTemplateHash(pod) === target.hash && pod.metadata.deletionTimestamp === undefined,
   );
-  if (updated >= replicas && available >= replicas && all === updated) {
+  if (updated >= replicas && available >= replicas && total === updated) {
     return createDoneOutcome(
       'Available',
       `${available} of ${replicas} replicas of commit ${shortenCommit(commit)} are ready.`,
     );
   }
-  return findTrouble(deployment, own, limits, now) ?? reportProgress(own, target, now);
+  return findTrouble(deployment, newPods, limits, now) ?? reportProgress(newPods, target, now);
 }
 
 function readCounts({ status = {} }: Deployment): {
   observedGeneration: number;
   available: number;
   updated: number;
-  all: number;
+  total: number;
 } {
   const {
     observedGeneration = 0,
     availableReplicas: available = 0,
     updatedReplicas: updated = 0,
-    replicas: all = 0,
+    replicas: total = 0,
   } = status;
-  return { observedGeneration, available, updated, all };
+  return { observedGeneration, available, updated, total };
 }
 
 /** A lasting obstacle, in the pods or the Deployment itself. */
-function findTrouble(deployment: Deployment, own: readonly Pod[], limits: AppLimits, now: Date): Outcome | undefined {
-  const rejection = own.map((pod) => diagnose(pod, limits, now)).find((found) => found !== undefined);
+function findTrouble(
+  deployment: Deployment,
+  newPods: readonly Pod[],
+  limits: AppLimits,
+  now: Date,
+): Outcome | undefined {
+  const rejection = newPods.map((pod) => diagnose(pod, limits, now)).find((found) => found !== undefined);
   if (rejection !== undefined)
     return createStalledOutcome(toReason(rejection.rule), rejection, lookAgainMs[rejection.rule]);
-  return findRefusal(deployment) ?? findTimeout(deployment, own);
+  return findRefusal(deployment) ?? findTimeout(deployment, newPods);
 }
 
 /** The cluster creates no pod at all. */
@@ -110,23 +115,23 @@ function findRefusal({ status }: Deployment): Outcome | undefined {
 }
 
 /** The progress deadline has passed. */
-function findTimeout({ status }: Deployment, own: readonly Pod[]): Outcome | undefined {
+function findTimeout({ status }: Deployment, newPods: readonly Pod[]): Outcome | undefined {
   const progressing = findCondition(status?.conditions, 'Progressing');
   if (progressing?.status !== 'False') return undefined;
-  const holdUp = own.map(explainHoldUp).find((found) => found !== undefined);
+  const holdUp = newPods.map(explainHoldUp).find((found) => found !== undefined);
   return createFailedOutcome(
     'RolloutTimedOut',
     `The rollout has made no progress for too long${holdUp === undefined ? '' : `: ${holdUp}`}.`,
   );
 }
 
-function reportProgress(own: readonly Pod[], target: Target, now: Date): Outcome {
-  const refused = own.map(findUnschedulable).find((found) => found !== undefined);
+function reportProgress(newPods: readonly Pod[], target: Target, now: Date): Outcome {
+  const refused = newPods.map(findUnschedulable).find((found) => found !== undefined);
   if (refused !== undefined)
     return createWaitingOutcome('WaitingForRoom', explainNoRoom(refused.message ?? 'unschedulable'));
-  const holdUp = own.map(explainHoldUp).find((found) => found !== undefined);
-  const times = own.flatMap((pod) => computeStartMsLeft(pod, target.limits, now) ?? []);
-  const ready = own.filter((pod) => findCondition(pod.status?.conditions, 'Ready')?.status === 'True').length;
+  const holdUp = newPods.map(explainHoldUp).find((found) => found !== undefined);
+  const times = newPods.flatMap((pod) => computeStartMsLeft(pod, target.limits, now) ?? []);
+  const ready = newPods.filter((pod) => findCondition(pod.status?.conditions, 'Ready')?.status === 'True').length;
   const message = `${ready} of ${target.replicas} replicas of commit ${shortenCommit(target.commit)} are ready${holdUp === undefined ? '' : `; ${holdUp}`}.`;
   return createWaitingOutcome('RollingOut', message, times.length === 0 ? undefined : Math.min(...times));
 }

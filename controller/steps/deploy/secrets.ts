@@ -39,12 +39,12 @@ export function buildGeneratedVariable(app: HostedApp, variable: string): Wire<V
 
 function buildGeneratedSecret(app: HostedApp, variable: string, secret: string): Manifest {
   const stringData = { [key]: deriveValue(app, variable, secret) };
-  const made = buildAppSecret(app, {
+  const appSecret = buildAppSecret(app, {
     name: formatSecretName(app, variable),
     component: 'generated-secret',
     stringData,
   });
-  return hasData(app) ? toKeptObject(app, made) : made;
+  return hasData(app) ? toKeptObject(app, appSecret) : appSecret;
 }
 
 /** 64 hexadecimal digits, as long as any framework requires. */

@@ -163,7 +163,7 @@ export function deriveRequests({ cpu, memory, disk }: HostedApp['spec']['run']['
 function buildVariables(app: HostedApp, config: InstallationConfig, port: number): Wire<V1EnvVar>[] {
   const { env, secrets } = app.spec.run;
   const { name } = app.metadata;
-  const given = {
+  const context = {
     services: app.spec.services,
     models: resolveModelAccess(app, config),
     app: { host: formatAppHost(name, config.site), url: new URL(formatAppUrl(name, config.site)).origin },
@@ -173,7 +173,7 @@ function buildVariables(app: HostedApp, config: InstallationConfig, port: number
     // The API server drops an empty value, so it must not be applied.
     ...env.map(({ name, value }) => {
       if (generatedSecret.test(value)) return buildGeneratedVariable(app, name);
-      return value === '' ? { name } : { name, value: expandReferences(value, given) };
+      return value === '' ? { name } : { name, value: expandReferences(value, context) };
     }),
     ...secrets.map(({ name, secret, key }) => ({ name, valueFrom: { secretKeyRef: { name: secret, key } } })),
   ];

@@ -64,12 +64,12 @@ export function planTrial({ snapshot, fields, wantedRelease, target, limits }: T
   const { tried } = fields;
   const current = findCurrentRelease(snapshot, fields, wantedRelease);
   if (current === undefined || resolveReplicas(app) === 0 || tried === target.hash) return { trial: undefined, tried };
-  const own = listTrialPods(snapshot, target.hash);
+  const trialPods = listTrialPods(snapshot, target.hash);
   // Remembered, since its pod goes before the Deployment is seen to have changed.
-  if (own.some(isReady) || hasNoRoom(snapshot, own, now)) return { trial: undefined, tried: target.hash };
-  const held = own.map(explainHoldUp).find((found) => found !== undefined);
-  const message = `Commit ${shortenCommit(wantedRelease.commit)} is started next to commit ${shortenCommit(current.commit)}, without its data, before it replaces it${held === undefined ? '' : `; ${held}`}.`;
-  const times = own.flatMap((pod) => computeStartMsLeft(pod, limits, now) ?? []);
+  if (trialPods.some(isReady) || hasNoRoom(snapshot, trialPods, now)) return { trial: undefined, tried: target.hash };
+  const holdUp = trialPods.map(explainHoldUp).find((found) => found !== undefined);
+  const message = `Commit ${shortenCommit(wantedRelease.commit)} is started next to commit ${shortenCommit(current.commit)}, without its data, before it replaces it${holdUp === undefined ? '' : `; ${holdUp}`}.`;
+  const times = trialPods.flatMap((pod) => computeStartMsLeft(pod, limits, now) ?? []);
   const outcome = createWaitingOutcome('Trying', message, Math.min(roomMs, ...times));
   return { trial: { current, outcome, manifest: buildTrialDeployment(app, target.template) }, tried };
 }
@@ -113,12 +113,13 @@ export function isActivated({ app, config, idle }: Snapshot): boolean {
 }
 
 /** The scheduler or the namespace's quota has refused its pod for long enough. */
-function hasNoRoom({ trial }: Snapshot, own: readonly Pod[], now: Date): boolean {
-  const refused = own.flatMap((pod) => findUnschedulable(pod)?.lastTransitionTime ?? []);
+function hasNoRoom({ trial }: Snapshot, trialPods: readonly Pod[], now: Date): boolean {
+  const refused = trialPods.flatMap((pod) => findUnschedulable(pod)?.lastTransitionTime ?? []);
   const failure = findCondition(trial?.deployment?.status?.conditions, 'ReplicaFailure');
   const times = [...refused, ...(failure?.status === 'True' ? [failure.lastTransitionTime ?? ''] : [])];
   return (
-    own.every((pod) => countRestarts(pod) === 0) && times.some((time) => now.getTime() - Date.parse(time) >= roomMs)
+    trialPods.every((pod) => countRestarts(pod) === 0) &&
+    times.some((time) => now.getTime() - Date.parse(time) >= roomMs)
   );
 }
 

@@ -108,7 +108,7 @@ export function requestThroughGateway({
   const request = url.protocol === 'https:' ? requestHttps : requestHttp;
   const authority = url.port === '' ? host : `${host}:${url.port}`;
   return new Promise((resolve, reject) => {
-    const asked = request(
+    const probeRequest = request(
       {
         protocol: url.protocol,
         hostname: url.hostname.replace(/^\[|\]$/g, ''),
@@ -130,16 +130,16 @@ export function requestThroughGateway({
       resolve,
     );
     let isConnected = false;
-    asked.on('socket', (socket) => {
+    probeRequest.on('socket', (socket) => {
       socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', () => (isConnected = true));
     });
-    asked.on('timeout', () => {
+    probeRequest.on('timeout', () => {
       const limit = `within ${Math.ceil(timeoutMs / 100) / 10} s`;
       // An absent gateway is not a slow app.
-      asked.destroy(isConnected ? new NoResponse(`no response ${limit}`) : new Error(`no connection ${limit}`));
+      probeRequest.destroy(isConnected ? new NoResponse(`no response ${limit}`) : new Error(`no connection ${limit}`));
     });
-    asked.on('error', reject);
-    asked.end();
+    probeRequest.on('error', reject);
+    probeRequest.end();
   });
 }
 

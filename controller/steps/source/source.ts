@@ -31,9 +31,9 @@ const rejectedRetryMs = 300_000;
  */
 export function identifySource(app: HostedApp): string {
   const { repo, revision } = app.spec.source;
-  const asked = app.metadata.annotations?.[annotations.poll];
+  const poll = app.metadata.annotations?.[annotations.poll];
   const source = hashText(JSON.stringify([repo, revision ?? null]));
-  return asked === undefined ? source : `${source}-${hashText(asked)}`;
+  return poll === undefined ? source : `${source}-${hashText(poll)}`;
 }
 
 export function runSourceStep(snapshot: Snapshot, { fields }: Progress): StepResult {

@@ -37,11 +37,11 @@ export interface Reflector<T extends KubeObject> {
    * Milliseconds since the server last responded (an event, a bookmark, a list, a watch that ended well), or since the
    * start.
    */
-  lastEventAgeMs(): number;
+  getLastEventAgeMs(): number;
   /**
    * Milliseconds since the loop last did anything, a failed attempt included: a reflector that is stuck grows old here.
    */
-  lastTurnAgeMs(): number;
+  getLastTurnAgeMs(): number;
   /** Lists and watches until `signal` is aborted; never rejects. Call once. */
   run(signal: AbortSignal): Promise<void>;
 }
@@ -88,24 +88,24 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
     this.#turnedAt = this.#heardAt;
   }
 
-  lastEventAgeMs(): number {
+  getLastEventAgeMs(): number {
     return this.#clock.now() - this.#heardAt;
   }
 
-  lastTurnAgeMs(): number {
+  getLastTurnAgeMs(): number {
     return this.#clock.now() - this.#turnedAt;
   }
 
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const wait = await this.#turn(signal);
+      const wait = await this.#runTurn(signal);
       this.#turnedAt = this.#clock.now();
       if (wait > 0) await sleep(this.#clock, wait, signal);
     }
   }
 
   /** One list if need be, and one watch to its end. Returns the milliseconds to wait before the next turn. */
-  async #turn(signal: AbortSignal): Promise<number> {
+  async #runTurn(signal: AbortSignal): Promise<number> {
     this.#openedAt = undefined;
     this.#brought = false;
     try {

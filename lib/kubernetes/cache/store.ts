@@ -84,16 +84,16 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
   }
 
   list(namespace?: string): T[] {
-    const all = [...this.#objects.values()];
-    return namespace === undefined ? all : all.filter((object) => object.metadata.namespace === namespace);
+    const objects = [...this.#objects.values()];
+    return namespace === undefined ? objects : objects.filter((object) => object.metadata.namespace === namespace);
   }
 
   listByIndex(index: string, value: string): T[] {
-    const found = this.#indexes.get(index);
-    if (found === undefined)
+    const entries = this.#indexes.get(index);
+    if (entries === undefined)
       throw new Error(`The store has no index "${index}"; it has: ${[...this.#indexes.keys()].join(', ') || 'none'}.`);
     const objects: T[] = [];
-    for (const key of found.keys(value)) {
+    for (const key of entries.getKeys(value)) {
       const object = this.#objects.get(key);
       if (object !== undefined) objects.push(object);
     }
@@ -156,8 +156,8 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
   }
 
   replace(objects: readonly T[]): void {
-    const kept = new Set(objects.map((object) => object.metadata.uid));
-    for (const [key, old] of [...this.#objects]) if (!kept.has(old.metadata.uid)) this.#delete(key, old);
+    const uids = new Set(objects.map((object) => object.metadata.uid));
+    for (const [key, old] of [...this.#objects]) if (!uids.has(old.metadata.uid)) this.#delete(key, old);
     for (const object of objects) this.set(object);
     this.#hasSynced = true;
     this.#synced.resolve(undefined);
@@ -209,7 +209,7 @@ class KeyIndex<T> {
     this.#indexer = indexer;
   }
 
-  keys(value: string): Iterable<string> {
+  getKeys(value: string): Iterable<string> {
     return this.#keys.get(value) ?? [];
   }
 

@@ -63,7 +63,7 @@ export async function applyStatusIfChanged<T extends KubeObject & { status?: obj
   cached: T,
   status: object,
   options: Omit<ApplyOptions, 'subresource'> = {},
-): Promise<Applied<T>> {
+): Promise<ApplyResult<T>> {
   if (cached.status !== undefined && computeHash(cached.status) === computeHash(status))
     return { object: cached, changed: false };
   return { object: await applyStatus(client, resource, cached.metadata, status, options), changed: true };
@@ -75,7 +75,7 @@ export function isApplied(cached: KubeObject, manifest: Manifest): boolean {
 }
 
 /** The result of a write that is skipped if it would change nothing. */
-export interface Applied<T> {
+export interface ApplyResult<T> {
   object: T;
   changed: boolean;
 }
@@ -89,7 +89,7 @@ export interface ApplyIfChangedOptions<T> extends ApplyOptions {
    * Whether the cached object still is what was applied, besides the hash. Catches changes by others.
    * Default: every field of the manifest is in the cached object with that value (`isSubset`).
    */
-  holds?: (cached: T, manifest: Manifest) => boolean;
+  isCurrent?: (cached: T, manifest: Manifest) => boolean;
 }
 
 /**
@@ -104,9 +104,9 @@ export async function applyIfChanged<T extends KubeObject>(
   cached: T | undefined,
   manifest: Manifest,
   options: ApplyIfChangedOptions<T> = {},
-): Promise<Applied<T>> {
-  const { holds = (object, wanted) => isSubset(wanted, object), ...rest } = options;
-  if (cached !== undefined && isApplied(cached, manifest) && holds(cached, manifest))
+): Promise<ApplyResult<T>> {
+  const { isCurrent = (object, applied) => isSubset(applied, object), ...rest } = options;
+  if (cached !== undefined && isApplied(cached, manifest) && isCurrent(cached, manifest))
     return { object: cached, changed: false };
   const annotations = { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: computeHash(manifest) };
   const marked = { ...manifest, metadata: { ...manifest.metadata, annotations } };
@@ -138,9 +138,9 @@ export function computeHash(value: unknown): string {
 }
 
 function toCanonicalJson(value: unknown): string {
-  const sorted = (_key: string, inner: unknown): unknown =>
+  const sortKeys = (_key: string, inner: unknown): unknown =>
     isRecord(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner;
-  return JSON.stringify([value], sorted);
+  return JSON.stringify([value], sortKeys);
 }
 
 /**

@@ -45,7 +45,7 @@ class AgentHolder {
   #agent: HttpAgent | undefined;
   #settings = '';
 
-  agent(server: string, tls: TlsSettings): HttpAgent {
+  getAgent(server: string, tls: TlsSettings): HttpAgent {
     const settings = JSON.stringify([
       tls.ca?.toString(),
       tls.cert?.toString(),
@@ -104,7 +104,7 @@ export function createStaticConnection(
   return createRefreshing(
     server,
     namespace,
-    () => Promise.resolve({ headers, agent: holder.agent(server, tls) }),
+    () => Promise.resolve({ headers, agent: holder.getAgent(server, tls) }),
     () => {
       holder.close();
     },
@@ -126,7 +126,7 @@ export async function readInClusterConnection(directory = SERVICE_ACCOUNT): Prom
   const namespace = await read('namespace').catch(() => undefined);
   const load = async (): Promise<Credentials> => {
     const [token, ca] = await Promise.all([read('token'), read('ca.crt')]);
-    return { headers: { authorization: `Bearer ${token}` }, agent: holder.agent(server, { ca }) };
+    return { headers: { authorization: `Bearer ${token}` }, agent: holder.getAgent(server, { ca }) };
   };
   return createRefreshing(server, namespace, load, () => {
     holder.close();
@@ -157,7 +157,7 @@ export async function readFileConnection(path: string, context?: string): Promis
     const agent =
       cluster.proxyUrl !== undefined && options.agent instanceof HttpAgent
         ? options.agent
-        : holder.agent(cluster.server, readTls(options));
+        : holder.getAgent(cluster.server, readTls(options));
     return { headers, agent };
   };
   const namespace = config.getContextObject(config.getCurrentContext())?.namespace;
@@ -168,8 +168,8 @@ export async function readFileConnection(path: string, context?: string): Promis
 
 /** In a pod: its service account. Else the file named by `KUBECONFIG`, else `~/.kube/config`. */
 export async function readDefaultConnection(): Promise<Connection> {
-  const named = process.env['KUBECONFIG'];
-  if (named !== undefined && named !== '') return readFileConnection(named);
+  const path = process.env['KUBECONFIG'];
+  if (path !== undefined && path !== '') return readFileConnection(path);
   if (existsSync(join(SERVICE_ACCOUNT, 'token'))) return readInClusterConnection();
   return readFileConnection(join(homedir(), '.kube', 'config'));
 }
@@ -185,12 +185,12 @@ function readHeaders(options: RequestOptions): Record<string, string> {
 }
 
 function readTls(options: RequestOptions): TlsSettings {
-  const text = (value: unknown): string | Buffer | undefined =>
+  const readPem = (value: unknown): string | Buffer | undefined =>
     typeof value === 'string' || Buffer.isBuffer(value) ? value : undefined;
   return {
-    ca: text(options.ca),
-    cert: text(options.cert),
-    key: text(options.key),
+    ca: readPem(options.ca),
+    cert: readPem(options.cert),
+    key: readPem(options.key),
     servername: options.servername,
     rejectUnauthorized: options.rejectUnauthorized,
   };

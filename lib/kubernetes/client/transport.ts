@@ -35,18 +35,22 @@ export async function exchange(connection: Connection, call: Exchange): Promise<
 }
 
 async function attempt(connection: Connection, call: Exchange, retry: boolean): Promise<IncomingMessage> {
-  const sent = { reused: false };
+  const attemptState = { reused: false };
   try {
-    return await send(connection, call, sent);
+    return await send(connection, call, attemptState);
   } catch (error) {
     if (call.signal.aborted) throw call.signal.reason;
     // The server may close an idle connection at the moment we use it. A POST is not retried: it may have been executed.
-    if (retry && sent.reused && call.method !== 'POST') return attempt(connection, call, false);
+    if (retry && attemptState.reused && call.method !== 'POST') return attempt(connection, call, false);
     throw createUnreachable(connection, error);
   }
 }
 
-async function send(connection: Connection, call: Exchange, sent: { reused: boolean }): Promise<IncomingMessage> {
+async function send(
+  connection: Connection,
+  call: Exchange,
+  attemptState: { reused: boolean },
+): Promise<IncomingMessage> {
   const { headers, agent } = await connection.readCredentials();
   const url = new URL(connection.server + call.path);
   const options: RequestOptions = {
@@ -61,7 +65,7 @@ async function send(connection: Connection, call: Exchange, sent: { reused: bool
     request.setNoDelay(true);
     request.on('response', resolve);
     request.on('error', (error) => {
-      sent.reused = request.reusedSocket;
+      attemptState.reused = request.reusedSocket;
       reject(error);
     });
     request.end(call.body);

@@ -118,9 +118,9 @@ class LeaseElection implements LeaderElection {
       await sleep(this.#clock, Math.min(this.#retryMs, last + this.#deadlineMs - this.#clock.now()), signal);
       if (signal.aborted) return undefined;
       const began = this.#clock.now();
-      const left = last + this.#deadlineMs - began;
-      if (left <= 0) return `The lease could not be renewed within ${this.#deadlineMs} ms.`;
-      if (await this.#try(left, signal)) last = began;
+      const remainingMs = last + this.#deadlineMs - began;
+      if (remainingMs <= 0) return `The lease could not be renewed within ${this.#deadlineMs} ms.`;
+      if (await this.#try(remainingMs, signal)) last = began;
       else if (this.#record.isOthers()) return `Another replica holds the lease: ${this.#record.holder ?? ''}.`;
     }
   }
@@ -259,7 +259,7 @@ class LeaseRecord {
       ...this.#parseSpec(),
       holderIdentity: '',
       leaseDurationSeconds: 1,
-      renewTime: formatMicroTime(this.#clock.date()),
+      renewTime: formatMicroTime(this.#clock.getDate()),
     };
     this.#observe(await this.#client.replace(leases, { ...manifest, spec }, { signal }));
   }
@@ -288,14 +288,14 @@ class LeaseRecord {
    * Resolves once the watch shows the lease free. Stays pending if there is no watch: the timeout decides then.
    */
   async #watchUntilFree(ms: number, signal: AbortSignal): Promise<void> {
-    const seen = this.#seen;
-    if (seen !== undefined && this.holder !== undefined) {
+    const lease = this.#seen;
+    if (lease !== undefined && this.holder !== undefined) {
       try {
         const selection = { namespace: this.#ref.namespace, fieldSelector: `metadata.name=${this.#ref.name}` };
         const timeoutSeconds = Math.ceil(ms / 1000) + 1;
         for await (const event of this.#client.watch(leases, {
           ...selection,
-          resourceVersion: seen.metadata.resourceVersion,
+          resourceVersion: lease.metadata.resourceVersion,
           timeoutSeconds,
           signal,
         })) {
@@ -331,21 +331,21 @@ class LeaseRecord {
   }
 
   /** The lease with us as its holder. Carries the version that we saw, so that only one of two candidates succeeds. */
-  #buildManifest(seen: Lease | undefined): Manifest {
-    const now = formatMicroTime(this.#clock.date());
+  #buildManifest(lease: Lease | undefined): Manifest {
+    const now = formatMicroTime(this.#clock.getDate());
     const spec = this.#parseSpec();
     const ours = spec.holderIdentity === this.#identity;
     return {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
-      metadata: { ...(seen?.metadata ?? {}), ...this.#ref },
+      metadata: { ...(lease?.metadata ?? {}), ...this.#ref },
       spec: {
         ...spec,
         holderIdentity: this.#identity,
         leaseDurationSeconds: Math.ceil(this.#durationMs / 1000),
         acquireTime: ours ? (spec.acquireTime ?? now) : now,
         renewTime: now,
-        leaseTransitions: (spec.leaseTransitions ?? 0) + (ours || seen === undefined ? 0 : 1),
+        leaseTransitions: (spec.leaseTransitions ?? 0) + (ours || lease === undefined ? 0 : 1),
       },
     };
   }

@@ -85,7 +85,7 @@ export interface Controller {
   /** Enqueues every key of the watches without a mapping now. */
   resync(): void;
   /** Milliseconds that the longest reconcile in progress has run; 0 when idle. */
-  longestReconcileMs(): number;
+  getLongestReconcileMs(): number;
   /** True when no key is ready or in work. */
   readonly idle: boolean;
   /** Waits for the caches, then works until `signal` is aborted, then drains. Never rejects. Call once. */
@@ -125,10 +125,10 @@ class QueueController implements Controller {
   }
 
   resync(): void {
-    for (const watch of this.#options.watches) for (const key of watch.resyncKeys()) this.enqueue(key);
+    for (const watch of this.#options.watches) for (const key of watch.listResyncKeys()) this.enqueue(key);
   }
 
-  longestReconcileMs(): number {
+  getLongestReconcileMs(): number {
     const now = this.#clock.now();
     let longest = 0;
     for (const begun of this.#begun.values()) longest = Math.max(longest, now - begun);
@@ -149,16 +149,16 @@ class QueueController implements Controller {
         this.enqueue(key);
       }),
     );
-    const working = Array.from({ length: workers }, () => this.#work());
+    const working = Array.from({ length: workers }, () => this.#runWorker());
     this.#log.info({ controller: this.name, workers, ready: this.#queue.depth }, 'The controller works.');
-    await this.#resyncUntil(signal);
+    await this.#resyncUntilAborted(signal);
     for (const stop of stops) stop();
     await this.#drain(signal);
     await Promise.all(working);
     this.#log.info({ controller: this.name }, 'The controller has drained.');
   }
 
-  async #resyncUntil(signal: AbortSignal): Promise<void> {
+  async #resyncUntilAborted(signal: AbortSignal): Promise<void> {
     const { resyncMs = 36_000_000 } = this.#options;
     for (;;) {
       await sleep(this.#clock, resyncMs === 0 ? Number.MAX_SAFE_INTEGER : applyJitter(resyncMs, 0.1), signal);
@@ -179,7 +179,7 @@ class QueueController implements Controller {
     this.#clock.clearTimer(timer);
   }
 
-  async #work(): Promise<void> {
+  async #runWorker(): Promise<void> {
     for (;;) {
       const key = await this.#queue.get();
       if (key === undefined) return;
@@ -187,7 +187,7 @@ class QueueController implements Controller {
       this.#measure();
       await this.#reconcile(key);
       this.#begun.delete(key);
-      this.#queue.done(key);
+      this.#queue.finish(key);
       this.#measure();
     }
   }
@@ -248,12 +248,17 @@ class QueueController implements Controller {
 
 /** A logger that adds the controller and the key to each line. */
 function addKey(log: Logger, controller: string, key: string): Logger {
-  const line =
+  const createLogMethod =
     (level: keyof Logger) =>
     (fields: object, message: string): void => {
       log[level]({ controller, key, ...fields }, message);
     };
-  return { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') };
+  return {
+    debug: createLogMethod('debug'),
+    info: createLogMethod('info'),
+    warn: createLogMethod('warn'),
+    error: createLogMethod('error'),
+  };
 }
 
 /** A cache whose changes enqueue keys. */
@@ -261,7 +266,7 @@ export interface Watch {
   /** Starts sending keys. Returns a function that stops it. */
   start(enqueue: (key: string) => void): () => void;
   /** Keys for the periodic resync. */
-  resyncKeys(): Iterable<string>;
+  listResyncKeys(): Iterable<string>;
   readonly hasSynced: boolean;
   waitUntilSynced(signal?: AbortSignal): Promise<void>;
 }
@@ -272,7 +277,7 @@ export type KeyMapping<T> = (object: T) => readonly string[];
 /** Settings of a watch. */
 export interface WatchFilter<T> {
   /** Whether an update is worth a reconcile. Default: any change of `resourceVersion`. */
-  changed?: (object: T, old: T) => boolean;
+  isChange?: (object: T, old: T) => boolean;
 }
 
 /**
@@ -285,7 +290,7 @@ export function createWatch<T extends KubeObject>(
   filter: WatchFilter<T> = {},
 ): Watch {
   const keys = mapping ?? ((object: T): readonly string[] => [toObjectKey(object)]);
-  const { changed = () => true } = filter;
+  const { isChange: changed = () => true } = filter;
   return {
     start: (enqueue) =>
       store.subscribe((change) => {
@@ -293,7 +298,7 @@ export function createWatch<T extends KubeObject>(
         else if (changed(change.object, change.old))
           new Set([...keys(change.old), ...keys(change.object)]).forEach(enqueue);
       }),
-    resyncKeys: () => (mapping === undefined ? store.list().map(toObjectKey) : []),
+    listResyncKeys: () => (mapping === undefined ? store.list().map(toObjectKey) : []),
     get hasSynced() {
       return store.hasSynced;
     },

@@ -24,10 +24,10 @@ export interface WorkQueue {
   forget(key: string): void;
   /** Failures of a key since it was last forgotten. */
   countFailures(key: string): number;
-  /** The next key, when there is one; `undefined` once shut down and empty. Call `done` with it afterwards. */
+  /** The next key, when there is one; `undefined` once shut down and empty. Call `finish` with it afterwards. */
   get(): Promise<string | undefined>;
   /** Marks the work on a key from `get` as ended. */
-  done(key: string): void;
+  finish(key: string): void;
   /** Keys ready to be worked on (not those that wait or are in work). */
   readonly depth: number;
   /** Keys in work. */
@@ -86,7 +86,7 @@ class KeyQueue implements WorkQueue {
     this.#waiting.set(key, {
       at,
       timer: this.#clock.setTimer(() => {
-        this.#enqueueElapsed(key, at);
+        this.#addWhenElapsed(key, at);
       }, ms),
     });
   }
@@ -118,7 +118,7 @@ class KeyQueue implements WorkQueue {
     return new Promise((resolve) => this.#takers.push(resolve));
   }
 
-  done(key: string): void {
+  finish(key: string): void {
     if (!this.#processing.delete(key)) return;
     if (this.#dirty.has(key)) this.#offer(key);
     if (this.#processing.size === 0) this.#drained?.resolve(undefined);
@@ -164,7 +164,7 @@ class KeyQueue implements WorkQueue {
   }
 
   /** A long wait is split, because the delay of a timer is bounded. */
-  #enqueueElapsed(key: string, at: number): void {
+  #addWhenElapsed(key: string, at: number): void {
     this.#waiting.delete(key);
     this.addAfter(key, at - this.#clock.now());
   }

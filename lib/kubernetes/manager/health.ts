@@ -9,7 +9,7 @@ import { toErrorMessage } from '../errors.ts';
 export interface ReflectorHealth {
   readonly resource: { readonly plural: string };
   readonly store: { readonly hasSynced: boolean };
-  lastTurnAgeMs(): number;
+  getLastTurnAgeMs(): number;
 }
 
 /** A named check. `undefined` means healthy; a string says what is wrong. */
@@ -107,7 +107,7 @@ function report(checks: readonly HealthCheck[]): Answer {
  */
 export function createReflectorLivenessCheck(reflector: ReflectorHealth, limitMs = 900_000): HealthCheck {
   const check = (): string | undefined => {
-    const age = reflector.lastTurnAgeMs();
+    const age = reflector.getLastTurnAgeMs();
     return age <= limitMs
       ? undefined
       : `nothing was heard or tried for ${Math.round(age / 1000)} s (limit ${Math.round(limitMs / 1000)} s)`;
@@ -123,11 +123,11 @@ export function createReflectorSyncCheck(reflector: ReflectorHealth): HealthChec
 
 /** Fails when one reconcile has run for longer than `limitMs` (default 600 000). */
 export function createWorkerLivenessCheck(
-  controller: Pick<Controller, 'name' | 'longestReconcileMs'>,
+  controller: Pick<Controller, 'name' | 'getLongestReconcileMs'>,
   limitMs = 600_000,
 ): HealthCheck {
   const check = (): string | undefined => {
-    const age = controller.longestReconcileMs();
+    const age = controller.getLongestReconcileMs();
     return age <= limitMs
       ? undefined
       : `a reconcile has run for ${Math.round(age / 1000)} s (limit ${Math.round(limitMs / 1000)} s)`;

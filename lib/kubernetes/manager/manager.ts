@@ -44,7 +44,7 @@ export interface ManagerOptions {
 /** Everything that the process runs. */
 export interface Manager {
   /** Adds a reflector. Its cache is filled whether this replica leads or not. */
-  reflect<T extends KubeObject>(
+  addReflector<T extends KubeObject>(
     resource: Resource<T>,
     options?: Omit<ReflectorOptions<T>, 'client' | 'resource' | 'clock' | 'log' | 'metrics'>,
   ): Reflector<T>;
@@ -84,7 +84,7 @@ class ProcessManager implements Manager {
     this.#shutdown = options.shutdown ?? listenForShutdown({ log: this.#log });
   }
 
-  reflect<T extends KubeObject>(
+  addReflector<T extends KubeObject>(
     resource: Resource<T>,
     options: Omit<ReflectorOptions<T>, 'client' | 'resource' | 'clock' | 'log' | 'metrics'> = {},
   ): Reflector<T> {
@@ -124,7 +124,7 @@ class ProcessManager implements Manager {
     const reading = new AbortController();
     this.#health = await this.#startHealth();
     const mirrors = this.#reflectors.map((reflector) => reflector.run(reading.signal));
-    await this.#lead();
+    await this.#runAsLeader();
     reading.abort();
     await Promise.all(mirrors);
     await this.#health?.close();
@@ -133,17 +133,17 @@ class ProcessManager implements Manager {
   }
 
   /** Works while leading. The lease is given back only after the work has drained, so that two never act at once. */
-  async #lead(): Promise<void> {
+  async #runAsLeader(): Promise<void> {
     const { signal } = this.#shutdown;
     const election = this.#options.leaderElection;
-    if (election === undefined) return this.#work(signal);
+    if (election === undefined) return this.#runControllers(signal);
     const { client, registry, clock } = this.#options;
     const candidacy = new AbortController();
     const gauge = getRuntimeMetrics(registry).leader;
     let working: Promise<void> | undefined;
     const onAcquired = (term: AbortSignal): void => {
       gauge.set(1);
-      working = this.#work(AbortSignal.any([term, signal]));
+      working = this.#runControllers(AbortSignal.any([term, signal]));
     };
     const onLost = (reason: string): void => {
       // Another replica may take over soon: work that ignores its signal is ended by force before that.
@@ -164,7 +164,7 @@ class ProcessManager implements Manager {
     gauge.set(0);
   }
 
-  async #work(signal: AbortSignal): Promise<void> {
+  async #runControllers(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     await Promise.all([
       ...this.#controllers.map((controller) => controller.run(signal)),
@@ -239,7 +239,7 @@ export function listenForShutdown(options: ShutdownOptions = {}): Shutdown {
   const controller = new AbortController();
   let failed = false;
   let timer: NodeJS.Timeout | undefined;
-  const bound = (ms: number): void => {
+  const limitShutdown = (ms: number): void => {
     clearTimeout(timer);
     timer = setTimeout(() => {
       log.error({ limitMs: ms }, 'The shutdown took too long; the process ends by force.');
@@ -255,7 +255,7 @@ export function listenForShutdown(options: ShutdownOptions = {}): Shutdown {
       return;
     }
     log.info({ signal: name }, 'The process was asked to end.');
-    bound(limitMs);
+    limitShutdown(limitMs);
     controller.abort(new Error(`The process got ${name}.`));
   };
   for (const name of signals) process.on(name, onSignal);
@@ -264,7 +264,7 @@ export function listenForShutdown(options: ShutdownOptions = {}): Shutdown {
     fail(reason, shorterMs) {
       failed = true;
       log.error({ reason }, 'The process ends because of a fault.');
-      if (shorterMs !== undefined || !controller.signal.aborted) bound(shorterMs ?? limitMs);
+      if (shorterMs !== undefined || !controller.signal.aborted) limitShutdown(shorterMs ?? limitMs);
       controller.abort(new Error(reason));
     },
     finish() {

@@ -29,7 +29,7 @@ function createReleaseBase(distribution: 'debian' | 'ubuntu', suite: string, tag
     folder: 'debian',
     bases: [],
     parts: [],
-    key: () => computeRootfsKey(suite),
+    computeKey: () => computeRootfsKey(suite),
     fill: async (context, report) => {
       await copyFile(await ensureRootfs(suite, report), join(context, 'rootfs.tar'));
     },
@@ -71,10 +71,10 @@ function chooseBase(kind: Kind, base: Base): Pick<ImageRecipe, 'arguments' | 'ba
 
 const formatName = (language: string, kind: Kind): string => `${language}${kind === 'full' ? '-full' : ''}`;
 
-/** Node on Debian 12; `more` are other names of the version. */
-export function createNodeImage(kind: Kind, version: string, npm: string, ...more: readonly string[]): ImageRecipe {
+/** Node on Debian 12; `moreTags` are other names of the version. */
+export function createNodeImage(kind: Kind, version: string, npm: string, ...moreTags: readonly string[]): ImageRecipe {
   const major = version.split('.')[0] ?? '';
-  const names = [version, major, ...more];
+  const names = [version, major, ...moreTags];
   const slim = names.flatMap((name) => [`${name}-slim`, `${name}-bookworm-slim`]);
   const full = names.flatMap((name) => [name, `${name}-bookworm`]);
   return {
@@ -85,7 +85,7 @@ export function createNodeImage(kind: Kind, version: string, npm: string, ...mor
     folder: 'node',
     ...chooseBase(kind, { distribution: 'debian', suite: 'bookworm' }),
     parts: [],
-    key: () => Promise.resolve(computeContentKey([version, npm])),
+    computeKey: () => Promise.resolve(computeContentKey([version, npm])),
     fill: async (context) => {
       await cp(await unpackNpm(`node-linux-${process.arch}`, version), join(context, 'node-bin'), { recursive: true });
       await cp(await unpackNpm('npm', npm), join(context, 'npm'), { recursive: true });
@@ -93,9 +93,9 @@ export function createNodeImage(kind: Kind, version: string, npm: string, ...mor
   };
 }
 
-/** A Debian release's Python; `more` are further tags. */
-export function createPythonImage(kind: Kind, version: string, suite: string, ...more: string[]): ImageRecipe {
-  return createReleaseImage(kind, version, { distribution: 'debian', suite }, suite, more);
+/** A Debian release's Python; `moreTags` are further tags. */
+export function createPythonImage(kind: Kind, version: string, suite: string, ...moreTags: string[]): ImageRecipe {
+  return createReleaseImage(kind, version, { distribution: 'debian', suite }, suite, moreTags);
 }
 
 /**
@@ -110,18 +110,18 @@ function createReleaseImage(
   kind: Kind,
   version: string,
   base: Base,
-  named: string,
-  more: readonly string[],
+  suiteTag: string,
+  moreTags: readonly string[],
 ): ImageRecipe {
   const { arguments: args, bases } = chooseBase(kind, base);
-  const full = [`${version}-${named}`, version];
+  const full = [`${version}-${suiteTag}`, version];
   return {
     name: formatName(`python-${version}`, kind),
     repository: 'library/python',
     tags: [
-      ...(kind === 'full' ? [] : [`${version}-slim-${named}`, `${version}-slim`]),
+      ...(kind === 'full' ? [] : [`${version}-slim-${suiteTag}`, `${version}-slim`]),
       ...(kind === 'slim' ? [] : full),
-      ...more,
+      ...moreTags,
     ],
     ...(kind === 'slim' ? { standInFor: full } : {}),
     folder: 'python',
@@ -132,7 +132,7 @@ function createReleaseImage(
   };
 }
 
-export interface FromPackages {
+export interface PackagedImageOptions {
   name: string;
   repository: string;
   tags: readonly string[];
@@ -145,14 +145,14 @@ export interface FromPackages {
 }
 
 /** Creates an image of Debian packages, or of files downloaded for it. */
-export function createPackagedImage({ suite, key, fill = addNothing, ...rest }: FromPackages): ImageRecipe {
+export function createPackagedImage({ suite, key, fill = addNothing, ...rest }: PackagedImageOptions): ImageRecipe {
   const { arguments: base, bases } = getSlimBase({ distribution: 'debian', suite });
   return {
     ...rest,
     arguments: { ...base, ...rest.arguments },
     bases,
     parts: [],
-    ...(key === undefined ? {} : { key: () => Promise.resolve(computeContentKey([...key])) }),
+    ...(key === undefined ? {} : { computeKey: () => Promise.resolve(computeContentKey([...key])) }),
     fill,
   };
 }

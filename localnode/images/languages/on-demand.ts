@@ -39,16 +39,16 @@ function createGolangImage(version: string, newest: boolean): ImageRecipe {
 }
 
 function createTemurinImages(major: string, suite: string): ImageRecipe[] {
-  const java = (kind: 'jdk' | 'jre', more: readonly string[]): ImageRecipe =>
+  const createImage = (kind: 'jdk' | 'jre', packages: readonly string[]): ImageRecipe =>
     createPackagedImage({
       name: `java-${major}-${kind}`,
       repository: 'library/eclipse-temurin',
-      tags: [`${major}-${kind}`, ...more],
+      tags: [`${major}-${kind}`, ...packages],
       folder: 'temurin',
       suite,
       arguments: { PACKAGE: `openjdk-${major}-${kind}-headless`, JAVA: `java-${major}-openjdk` },
     });
-  return [java('jdk', [major]), java('jre', [])];
+  return [createImage('jdk', [major]), createImage('jre', [])];
 }
 
 function createMavenImage(java: string): ImageRecipe {
@@ -60,13 +60,13 @@ function createMavenImage(java: string): ImageRecipe {
     arguments: { BASE: `eclipse-temurin:${java}-jdk` },
     bases: [`java-${java}-jdk`],
     parts: [],
-    key: () => Promise.resolve(mavenVersion),
+    computeKey: () => Promise.resolve(mavenVersion),
     fill: fillMaven,
   };
 }
 
 function createPhpImages(version: string, suite: string): ImageRecipe[] {
-  const kind = (name: 'cli' | 'apache', tags: readonly string[]): ImageRecipe =>
+  const createImage = (name: 'cli' | 'apache', tags: readonly string[]): ImageRecipe =>
     createPackagedImage({
       name: `php-${version}-${name}`,
       repository: 'library/php',
@@ -76,8 +76,8 @@ function createPhpImages(version: string, suite: string): ImageRecipe[] {
       arguments: { VERSION: version, KIND: name },
     });
   return [
-    kind('cli', [`${version}-cli`, version, `${version}-cli-${suite}`]),
-    kind('apache', [`${version}-apache`, `${version}-apache-${suite}`]),
+    createImage('cli', [`${version}-cli`, version, `${version}-cli-${suite}`]),
+    createImage('apache', [`${version}-apache`, `${version}-apache-${suite}`]),
   ];
 }
 
@@ -119,14 +119,14 @@ function createUvPythonImage(version: string): ImageRecipe {
     arguments: { BASE: `python:${version}-slim` },
     bases: [`python-${version}`],
     parts: [],
-    key: () => Promise.resolve(uvVersion),
+    computeKey: () => Promise.resolve(uvVersion),
     fill: fillUv(uvVersion),
   };
 }
 
 /** Ubuntu's .NET under the names of Microsoft's registry, which the node's registry mirrors too. */
 function createDotnetImages(version: string): ImageRecipe[] {
-  const image = (kind: 'sdk' | 'aspnet', part: string): ImageRecipe => ({
+  const createImage = (kind: 'sdk' | 'aspnet', part: string): ImageRecipe => ({
     name: `dotnet-${version}-${kind}`,
     host: 'mcr.microsoft.com',
     repository: `dotnet/${kind}`,
@@ -137,7 +137,7 @@ function createDotnetImages(version: string): ImageRecipe[] {
     parts: [],
     fill: () => Promise.resolve(),
   });
-  return [image('sdk', 'dotnet-sdk'), image('aspnet', 'aspnetcore-runtime')];
+  return [createImage('sdk', 'dotnet-sdk'), createImage('aspnet', 'aspnetcore-runtime')];
 }
 
 function createElixirImage(version: string, otp: string, suite: string): ImageRecipe {

@@ -98,8 +98,8 @@ function splitContested(byAddress: ReadonlyMap<string, { recorded: boolean; endp
   const contested: string[] = [];
   for (const [address, claims] of byAddress) {
     const recorded = claims.filter((claim) => claim.recorded);
-    const [winner, ...others] = recorded.length > 0 ? recorded : claims;
-    if (winner !== undefined && others.length === 0) endpoints.push(winner.endpoint);
+    const [winner, ...rivals] = recorded.length > 0 ? recorded : claims;
+    if (winner !== undefined && rivals.length === 0) endpoints.push(winner.endpoint);
     else contested.push(address);
   }
   return { endpoints, contested };
@@ -203,9 +203,9 @@ async function filterAttached(
   bridge: string,
   master: BridgeReader,
 ): Promise<Attachment[]> {
-  const found: Attachment[] = [];
-  for (const candidate of candidates) if ((await master(candidate.port)) === bridge) found.push(candidate);
-  return found;
+  const attached: Attachment[] = [];
+  for (const candidate of candidates) if ((await master(candidate.port)) === bridge) attached.push(candidate);
+  return attached;
 }
 
 function toAttachments({ cniArgs, result }: CniRecord, bridge: string): Attachment[] {

@@ -138,12 +138,12 @@ const typesOnly = z.object({ policyTypes: typesSchema });
 
 function createDenial(spec: unknown): Omit<Policy, 'namespace' | 'name'> {
   const types = typesOnly.safeParse(spec).data?.policyTypes ?? [];
-  const denies = (direction: 'Ingress' | 'Egress'): [] | undefined =>
+  const findDenial = (direction: 'Ingress' | 'Egress'): [] | undefined =>
     types.length === 0 || types.includes(direction) ? [] : undefined;
   return {
     pods: selectorOnly.safeParse(spec).data?.podSelector ?? {},
-    ingress: denies('Ingress'),
-    egress: denies('Egress'),
+    ingress: findDenial('Ingress'),
+    egress: findDenial('Egress'),
   };
 }
 
@@ -164,10 +164,10 @@ const meets: Record<Requirement['operator'], (value: string | undefined, values:
 
 /** Returns true if every part of the selector matches the labels. */
 export function isSelected(selector: Selector, labels: Labels): boolean {
-  const own = (key: string): string | undefined => (Object.hasOwn(labels, key) ? labels[key] : undefined);
+  const getLabel = (key: string): string | undefined => (Object.hasOwn(labels, key) ? labels[key] : undefined);
   return (
-    Object.entries(selector.matchLabels ?? {}).every(([key, value]) => own(key) === value) &&
-    (selector.matchExpressions ?? []).every(({ key, operator, values }) => meets[operator](own(key), values ?? []))
+    Object.entries(selector.matchLabels ?? {}).every(([key, value]) => getLabel(key) === value) &&
+    (selector.matchExpressions ?? []).every(({ key, operator, values }) => meets[operator](getLabel(key), values ?? []))
   );
 }
 

@@ -21,12 +21,12 @@ export function createNftRunner(command: readonly [string, ...string[]] = ['nft'
 /** Keeps the kernel's tables in a desired state. Calls must not overlap. */
 export interface Applier {
   /**
-   * Applies the difference to the last applied state. Applies everything the first time, after `distrust`, and if the
+   * Applies the difference to the last applied state. Applies everything the first time, after `invalidate`, and if the
    * difference is rejected. Returns true if there was a difference.
    */
   apply(tables: readonly NftTable[]): Promise<boolean>;
   /** Makes the next `apply` replace everything, whatever the kernel's state. */
-  distrust(): void;
+  invalidate(): void;
 }
 
 /** Creates an applier. All tables of a call change in one transaction. */
@@ -47,15 +47,15 @@ export function createApplier(run: RunNft): Applier {
       const difference = first
         ? ''
         : tables.map((table, index) => renderChangeScript(applied[index] ?? table, table)).join('');
-      const whole = first || !trusted;
+      const isFullReload = first || !trusted;
       trusted = false;
-      if (whole) await run(tables.map(replaceScript).join(''));
+      if (isFullReload) await run(tables.map(replaceScript).join(''));
       else if (difference !== '') await applyDifference(difference, tables);
       applied = tables;
       trusted = true;
       return first || difference !== '';
     },
-    distrust() {
+    invalidate() {
       trusted = false;
     },
   };
@@ -73,8 +73,11 @@ export async function removeTable(run: RunNft = createNftRunner()): Promise<void
 }
 
 /** Lists addresses whose owner changed or disappeared between two states. Owners by address. */
-export function findReassigned(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string[] {
-  return [...before].filter(([address, owner]) => after.get(address) !== owner).map(([address]) => address);
+export function findReassigned(
+  previousOwners: ReadonlyMap<string, string>,
+  owners: ReadonlyMap<string, string>,
+): string[] {
+  return [...previousOwners].filter(([address, owner]) => owners.get(address) !== owner).map(([address]) => address);
 }
 
 /**

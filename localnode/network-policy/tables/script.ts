@@ -61,10 +61,10 @@ function setLine(at: string, name: string, set: NftSet | undefined): string {
   return `add ${getSetKind(set)} ${at} ${name} { type ${set?.type ?? ''}; }`;
 }
 
-function formatElementChanges(at: string, name: string, before: NftSet | undefined, after: NftSet): string[] {
-  const old = before?.elements ?? new Map<string, string>();
-  const removed = [...old].filter(([key, verdict]) => after.elements.get(key) !== verdict);
-  const added = [...after.elements].filter(([key, verdict]) => old.get(key) !== verdict);
+function formatElementChanges(at: string, name: string, previousSet: NftSet | undefined, nextSet: NftSet): string[] {
+  const old = previousSet?.elements ?? new Map<string, string>();
+  const removed = [...old].filter(([key, verdict]) => nextSet.elements.get(key) !== verdict);
+  const added = [...nextSet.elements].filter(([key, verdict]) => old.get(key) !== verdict);
   return [...formatElements('delete', at, name, removed), ...formatElements('add', at, name, added)];
 }
 

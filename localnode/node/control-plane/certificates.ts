@@ -136,8 +136,8 @@ export async function ensureCertificate(
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const scratch = await mkdtemp(join(tmpdir(), 'moorage-certificate-'));
   try {
-    const at = (name: string): string => join(scratch, name);
-    await writeFile(at('extensions'), formatExtensions(spec));
+    const toScratchPath = (name: string): string => join(scratch, name);
+    await writeFile(toScratchPath('extensions'), formatExtensions(spec));
     const subject = `${spec.organization === undefined ? '' : `/O=${spec.organization}`}/CN=${spec.commonName}`;
     await run('openssl', [
       'req',
@@ -149,16 +149,16 @@ export async function ensureCertificate(
       '-subj',
       subject,
       '-keyout',
-      at('key'),
+      toScratchPath('key'),
       '-out',
-      at('request'),
+      toScratchPath('request'),
     ]);
     await run('openssl', [
       ...[
         'x509',
         '-req',
         '-in',
-        at('request'),
+        toScratchPath('request'),
         '-CA',
         authority.certificate,
         '-CAkey',
@@ -170,13 +170,13 @@ export async function ensureCertificate(
         '-set_serial',
         `0x${(await run('openssl', ['rand', '-hex', '16'])).replace(/^./, '1')}`,
         '-extfile',
-        at('extensions'),
+        toScratchPath('extensions'),
         '-out',
-        at('certificate'),
+        toScratchPath('certificate'),
       ],
     ]);
-    await writeText(certificate.key, (await readText(at('key'))) ?? '', 0o600);
-    await writeText(certificate.certificate, (await readText(at('certificate'))) ?? '');
+    await writeText(certificate.key, (await readText(toScratchPath('key'))) ?? '', 0o600);
+    await writeText(certificate.certificate, (await readText(toScratchPath('certificate'))) ?? '');
     await writeText(stamp, key);
   } finally {
     await rm(scratch, { recursive: true, force: true });

@@ -166,8 +166,8 @@ export async function ensureCgroups(): Promise<void> {
 
 /** Lists the node's existing cgroups. */
 export async function listNodeCgroups(): Promise<string[]> {
-  const found: string[] = [];
+  const cgroups: string[] = [];
   for (const hierarchy of await listHierarchies())
-    if (await isThere(join(hierarchy, cgroupRoot))) found.push(join(hierarchy, cgroupRoot));
-  return found;
+    if (await isThere(join(hierarchy, cgroupRoot))) cgroups.push(join(hierarchy, cgroupRoot));
+  return cgroups;
 }

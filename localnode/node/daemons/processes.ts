@@ -124,7 +124,7 @@ async function waitUntilReady(processFolders: ProcessFolders, spec: ProcessSpec)
       if ((await findProcess(processFolders, spec.name)) === undefined) return 'ended';
       return (await spec.isReady()) ? 'ready' : false;
     },
-    { seconds, hint: () => readLogTail(processFolders, spec.name) },
+    { seconds, readHint: () => readLogTail(processFolders, spec.name) },
   );
   if (outcome === 'ended')
     throw new Error(`${spec.name} exited right after it started; ${await readLogTail(processFolders, spec.name)}`);

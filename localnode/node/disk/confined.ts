@@ -48,8 +48,8 @@ const runtimeSpec = z.looseObject({ process: z.looseObject({}) });
  * Builds the spec that app containers start from: containerd's own with the hook, and without its limit of open files,
  * which containerd removes from its own as well.
  */
-export function buildConfinedSpec(plain: unknown): string {
-  const spec = runtimeSpec.parse(plain);
+export function buildConfinedSpec(baseSpec: unknown): string {
+  const spec = runtimeSpec.parse(baseSpec);
   const process = Object.fromEntries(Object.entries(spec.process).filter(([key]) => key !== 'rlimits'));
   const hooks = { createContainer: [{ path: '/bin/sh', args: ['sh', '-c', readOnlyFiles], timeout: 30 }] };
   return `${JSON.stringify({ ...spec, process, hooks }, undefined, 2)}\n`;

@@ -8,7 +8,7 @@ import { paths } from '../../paths.ts';
 import { canRun } from '../../shell.ts';
 
 /** GiB that `up` writes, measured with `df`; services for tools come on top. */
-const written = {
+const growthGibibytes = {
   /** Includes Go's own caches, although they are outside our folder. */
   cache: { base: 10, tools: 5, again: 0 },
   /** If there is already a cluster: new images of Moorage. */
@@ -56,18 +56,18 @@ async function measureGrowth(folder: string, gibibytes: number, fix: string): Pr
 
 /** Throws if the disk is too small for what `up` still has to write. */
 export async function requireSpace(withTools: boolean): Promise<void> {
-  const first = ({ base, tools }: { base: number; tools: number }): number => base + (withTools ? tools : 0);
-  const { cache, state } = written;
+  const computeGrowth = ({ base, tools }: { base: number; tools: number }): number => base + (withTools ? tools : 0);
+  const { cache, state } = growthGibibytes;
   const fault = describeShortage(
     await Promise.all([
       measureGrowth(
         paths.cache,
-        existsSync(getBinaryPath('kubernetes', 'kubectl')) ? cache.again : first(cache),
+        existsSync(getBinaryPath('kubernetes', 'kubectl')) ? cache.again : computeGrowth(cache),
         'set MOORAGE_CACHE to a folder on another disk',
       ),
       measureGrowth(
         paths.state,
-        existsSync(paths.kubeconfig) ? state.again : first(state),
+        existsSync(paths.kubeconfig) ? state.again : computeGrowth(state),
         withTools ? 'skip the backing services of tools (--tools none)' : 'mount a larger disk there',
       ),
     ]),

@@ -18,7 +18,7 @@ const beforeSchema = z.object({
   tables: z.array(z.string()),
   folders: z.array(z.string()),
 });
-export type Before = z.output<typeof beforeSchema>;
+export type MachineState = z.output<typeof beforeSchema>;
 const beforePath = join(paths.state, 'before.json');
 
 /**
@@ -56,7 +56,7 @@ const sharedFolders = [
 ];
 
 /** Reads the machine's state before the first `up`; undefined if there was none. */
-export async function readBefore(): Promise<Before | undefined> {
+export async function readBefore(): Promise<MachineState | undefined> {
   const text = await readText(beforePath);
   return text === undefined ? undefined : beforeSchema.parse(JSON.parse(text));
 }
@@ -76,12 +76,12 @@ async function rememberBefore(): Promise<void> {
 }
 
 /** Lists folders that only the node's programs can have created. */
-export function listNewFolders(before: Before): string[] {
-  return foreignFolders.filter((folder) => !before.folders.includes(folder));
+export function listNewFolders(machineBefore: MachineState): string[] {
+  return foreignFolders.filter((folder) => !machineBefore.folders.includes(folder));
 }
 
-export function listNewEmptyFolders(before: Before | undefined): string[] {
-  return sharedFolders.filter((folder) => before !== undefined && !before.folders.includes(folder));
+export function listNewEmptyFolders(machineBefore: MachineState | undefined): string[] {
+  return sharedFolders.filter((folder) => machineBefore !== undefined && !machineBefore.folders.includes(folder));
 }
 
 async function ensureBridge(): Promise<void> {
@@ -139,13 +139,13 @@ export function isEmptyTable(listing: string): boolean {
   return listing.split('\n').every((line) => /^(table .*|\tchain .*|\t\ttype .* hook .*|\t?\}|)$/.test(line));
 }
 
-async function removeTables(before: Before | undefined): Promise<void> {
+async function removeTables(machineBefore: MachineState | undefined): Promise<void> {
   const present = (await run('nft', ['list', 'tables'])).split('\n').filter((line) => line !== '');
-  const known = new Set(before?.tables ?? present);
+  const tablesBefore = new Set(machineBefore?.tables ?? present);
   for (const line of present) {
     const isOwn = /^table \S+ (moorage\S*|kube-proxy)$/.test(line);
     const leftEmpty =
-      !known.has(line) &&
+      !tablesBefore.has(line) &&
       /^table ip6? (nat|filter|mangle|raw)$/.test(line) &&
       isEmptyTable(await run('nft', ['list', ...line.split(' ')]));
     if (isOwn || leftEmpty) await canRun('nft', ['delete', ...line.split(' ')]);
@@ -165,12 +165,12 @@ async function removePorts(): Promise<void> {
 }
 
 /** Reverts every network change that the node made. */
-export async function removeNetwork(before: Before | undefined): Promise<void> {
+export async function removeNetwork(machineBefore: MachineState | undefined): Promise<void> {
   for (const table of ['nat', 'filter', 'mangle']) await removeChains(table);
-  await removeTables(before);
+  await removeTables(machineBefore);
   await removePorts();
   await canRun('ip', ['link', 'delete', node.bridge]);
-  for (const [name, value] of Object.entries(before?.sysctls ?? {})) await setSysctl(name, value);
+  for (const [name, value] of Object.entries(machineBefore?.sysctls ?? {})) await setSysctl(name, value);
 }
 
 const status = z.object({ state: z.string() });

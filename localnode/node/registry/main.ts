@@ -15,15 +15,15 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
     ending.abort();
   });
 
-let before = await measureRegistryBytes();
+let bytesBefore = await measureRegistryBytes();
 for (;;) {
   await delay(everyMs, undefined, { signal: ending.signal }).catch(() => undefined);
   if (ending.signal.aborted) break;
   try {
     // If a collection was killed, it has left the registry stopped.
     await ensureProcess(processFolders, await buildRegistrySpec());
-    const { bytes, isCollected, text } = await cleanRegistry(nodeKubectl, before);
-    before = isCollected ? bytes : Math.min(before, bytes);
+    const { bytes, isCollected, text } = await cleanRegistry(nodeKubectl, bytesBefore);
+    bytesBefore = isCollected ? bytes : Math.min(bytesBefore, bytes);
     log.info({ outcome: text }, 'looked at the registry');
   } catch (error) {
     log.warn({ error: error instanceof Error ? error.message : String(error) }, 'the registry could not be cleaned');

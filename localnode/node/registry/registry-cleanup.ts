@@ -27,12 +27,13 @@ export interface Cleanup {
 const drainSeconds = 40;
 
 /**
- * Removes images that neither a tag nor an object of the cluster refers to, if the registry has grown beyond `before`
+ * Removes images that neither a tag nor an object of the cluster refers to, if the registry has grown beyond `bytesBefore`
  * bytes. Pushes continue afterwards: the registry proxy waits while the registry is stopped.
  */
-export async function cleanRegistry(kubectl: Kubectl, before: number): Promise<Cleanup> {
+export async function cleanRegistry(kubectl: Kubectl, bytesBefore: number): Promise<Cleanup> {
   const bytes = await measureRegistryBytes();
-  if (!isWorthwhile(bytes, before)) return { bytes, isCollected: false, text: `${Math.round(bytes / 1024 ** 2)} MiB` };
+  if (!isWorthwhile(bytes, bytesBefore))
+    return { bytes, isCollected: false, text: `${Math.round(bytes / 1024 ** 2)} MiB` };
   const begun = { at: 0, ms: 0 };
   const removed = await collect(
     {
@@ -57,10 +58,10 @@ export async function cleanRegistry(kubectl: Kubectl, before: number): Promise<C
     },
     Date.now() - graceMs,
   );
-  const left = await measureRegistryBytes();
-  const freed = Math.round((bytes - left) / 1024 ** 2);
+  const remainingBytes = await measureRegistryBytes();
+  const freed = Math.round((bytes - remainingBytes) / 1024 ** 2);
   const text = `removed ${removed} images, ${freed} MiB, in ${(begun.ms / 1000).toFixed(1)} s without the registry`;
-  return { bytes: left, isCollected: true, text };
+  return { bytes: remainingBytes, isCollected: true, text };
 }
 
 export const collectorName = 'registry-collector';

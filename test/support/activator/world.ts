@@ -81,7 +81,7 @@ export async function startActivator(
     },
   });
   directory.subscribe((name) => {
-    gate.nudge(name);
+    gate.checkNow(name);
   });
   const server = createProxy({
     directory,

@@ -17,7 +17,7 @@ export class FakeClock implements Clock {
     return this.#now;
   }
 
-  date(): Date {
+  getDate(): Date {
     return new Date(Date.UTC(2026, 0, 1) + this.#now);
   }
 

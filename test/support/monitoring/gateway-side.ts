@@ -39,7 +39,7 @@ export async function startGatewaySide(receiver: string, token: string, shipperP
     metrics.wakes.observe({ depth }, ms / 1_000);
   });
   const metrics = createActivatorMetrics(registry, () => ({
-    held: activator.gate.held,
+    held: activator.gate.heldRequests,
     open: activator.activity.inFlight,
   }));
   const serveHealth = (port: number): ReturnType<typeof startHealthServer> =>

@@ -241,7 +241,7 @@ test('1,000 requests at once wake an app with one word, and all of them get its 
     ['sleep'],
   );
   assert.equal(world.activity.report().apps['hello']?.wakes[0]?.number, 3);
-  assert.equal(world.gate.held, 0);
+  assert.equal(world.gate.heldRequests, 0);
 });
 
 /** A server that never takes a connection, with a queue for two (one more than the number it asks for). */
@@ -251,7 +251,7 @@ const neverAccepts = `const server = require('node:net').createServer().listen(0
 test('held requests go to another pod soon where the queue of the first is full, however long the kernel would try', async () => {
   asleep(1);
   const asked = Promise.all(Array.from({ length: 10 }, () => ask()));
-  await until(() => world.gate.held === 10);
+  await until(() => world.gate.heldRequests === 10);
   const full = spawn(process.execPath, ['-e', neverAccepts], { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => void full.kill('SIGKILL'));
   const port = Number(((await once(full.stdout, 'data')) as [Buffer])[0].toString());
@@ -261,7 +261,7 @@ test('held requests go to another pod soon where the queue of the first is full,
   // The look whether it listens takes the other place.
   world.show({});
   world.run({ port });
-  await until(() => world.gate.held === 0);
+  await until(() => world.gate.heldRequests === 0);
   world.run({ port: await startApp((_asked, answer) => answer.end('hello')) });
   const order = await Promise.race([asked.then(() => 'the responses'), sleep(8_000, 'a connection that is given up')]);
   assert.equal(order, 'the responses');
@@ -290,7 +290,7 @@ test('the body of a held request is not read, nor asked for, until the app takes
   const heard: string[] = [];
   client.on('data', (chunk: Buffer) => heard.push(chunk.toString()));
   client.write(`POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n`);
-  await eventually(() => world.gate.held === 1);
+  await eventually(() => world.gate.heldRequests === 1);
   await sleep(100);
   assert.deepEqual(heard, []);
   await startApp((asked, answer) => asked.pipe(answer), port);
@@ -306,9 +306,9 @@ test('a client that leaves is held no longer', async () => {
   const asked = request({ port: world.port, headers: { host }, agent: false });
   asked.on('error', () => undefined);
   asked.end();
-  await eventually(() => world.gate.held === 1);
+  await eventually(() => world.gate.heldRequests === 1);
   asked.destroy();
-  await eventually(() => world.gate.held === 0 && world.activity.inFlight === 0);
+  await eventually(() => world.gate.heldRequests === 0 && world.activity.inFlight === 0);
 });
 
 test('a person sees a page after a second, which names no script and is not kept', async () => {
@@ -397,7 +397,7 @@ test('one client holds as many requests as it may, and others are held still', a
     as('2001:db8:0:1::1'),
     as('2001:db8:0:2::'),
   ];
-  await until(() => world.gate.held === 4);
+  await until(() => world.gate.heldRequests === 4);
   for (const more of ['203.0.113.7', '192.0.2.1, 203.0.113.7', '2001:db8::5']) {
     const refused = await as(more);
     assert.equal(refused.status, 429);
@@ -406,7 +406,7 @@ test('one client holds as many requests as it may, and others are held still', a
   }
   // The API names no client: it has limits for its callers.
   const others = [as('203.0.113.8'), as('2001:db8:1::1'), ask(), ask(), ask()];
-  await until(() => world.gate.held === 9);
+  await until(() => world.gate.heldRequests === 9);
   world.show({});
   world.run({ port });
   assert.deepEqual(
@@ -415,7 +415,7 @@ test('one client holds as many requests as it may, and others are held still', a
   );
   asleep(2);
   const last = as('203.0.113.7');
-  await until(() => world.gate.held === 1);
+  await until(() => world.gate.heldRequests === 1);
   world.show({});
   world.run({ port });
   assert.equal((await last).status, 200);
@@ -448,7 +448,7 @@ test('a request that comes while the app is being put to sleep is held, and answ
   world.run({ port: old });
   assert.equal(world.activity.close({ app: 'hello', number: 1, idleMs: 0 }), true);
   const held = ask();
-  await eventually(() => world.gate.held === 1);
+  await eventually(() => world.gate.heldRequests === 1);
   // The pod is still there when the app is seen to sleep: it is on its way out.
   const port = await freePort();
   world.onAsk = () => {
@@ -468,7 +468,7 @@ test('an app that is opened again, or of which nothing is heard, is held no long
   world.run({ port });
   world.activity.close({ app: 'hello', number: 1, idleMs: 0 });
   const held = ask();
-  await eventually(() => world.gate.held === 1);
+  await eventually(() => world.gate.heldRequests === 1);
   world.activity.open('hello');
   assert.equal((await held).body, 'hello');
 });
@@ -505,7 +505,7 @@ test('beyond the limit, requests are refused with a time to come back', async ()
   world = await startActivator({ perApp: 2, total: 10 });
   asleep(1);
   const held = [ask(), ask()];
-  await eventually(() => world.gate.held === 2);
+  await eventually(() => world.gate.heldRequests === 2);
   const third = await ask();
   assert.deepEqual([third.status, third.headers['retry-after']], [503, '5']);
   const port = await startApp((_asked, answer) => answer.end('hello'));
@@ -522,9 +522,9 @@ test('an app that says how it is gets requests once it is well, not once it list
   world.show({ healthPath: '/healthz' });
   world.run({ port, isReady: false });
   const held = ask({ path: '/app' });
-  await eventually(() => world.gate.held === 1);
+  await eventually(() => world.gate.heldRequests === 1);
   await sleep(100);
-  assert.equal(world.gate.held, 1);
+  assert.equal(world.gate.heldRequests, 1);
   isWell = true;
   assert.deepEqual([(await held).status, (await held).body], [200, '/app']);
 });

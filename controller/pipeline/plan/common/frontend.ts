@@ -34,9 +34,10 @@ export function findFrontend(tree: Tree, target: string): Frontend | undefined {
 
 /** Lists the output folder of each build script. */
 function listFrontends(tree: Tree, folder: string): Frontend[] {
-  const project = readProject(tree.below(folder));
+  const project = readProject(tree.getSubtree(folder));
   if (project === undefined) return [];
-  const config = configs.map((name) => tree.text(posix.join(folder, name))).find((text) => text !== undefined) ?? '';
+  const config =
+    configs.map((name) => tree.readFile(posix.join(folder, name))).find((text) => text !== undefined) ?? '';
   const configured = outputConfigured.exec(config)?.[1];
   return Object.entries(project.scripts).flatMap(([script, command]) => {
     const named = outputOption.exec(command)?.[1];
@@ -60,13 +61,13 @@ export function renderFrontendStage(
   { folder, script, output }: Frontend,
   { target, missingImages, otherwise }: FrontendStage,
 ): string[] {
-  const own = tree.below(folder);
-  const project = readProject(own);
+  const frontend = tree.getSubtree(folder);
+  const project = readProject(frontend);
   if (project === undefined) return [];
   const file = posix.join(folder, 'package.json');
   const environment = getManagerEnvironment(project.manager);
   return [
-    `FROM ${chooseNode(own, project.ranges, missingImages).image} AS frontend`,
+    `FROM ${chooseNode(frontend, project.ranges, missingImages).image} AS frontend`,
     'ENV CI=true npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
     ...(environment.length === 0 ? [] : [`ENV ${environment.join(' ')}`]),
     'WORKDIR /app',
@@ -125,7 +126,7 @@ export function findExposedPort(tree: Tree): number | undefined {
   const ports = tree.entries
     .filter((each) => each.kind === 'file' && dockerfile.test(each.path) && each.path.split('/').length <= 3)
     .slice(0, 10)
-    .flatMap((each) => [...(tree.text(each.path, 64 * 1024) ?? '').matchAll(/^\s{0,9}EXPOSE\s{1,9}(\d{4,5})\b/gim)])
+    .flatMap((each) => [...(tree.readFile(each.path, 64 * 1024) ?? '').matchAll(/^\s{0,9}EXPOSE\s{1,9}(\d{4,5})\b/gim)])
     .map((match) => Number(match[1]));
   const [first, ...more] = new Set(ports);
   return more.length === 0 ? first : undefined;

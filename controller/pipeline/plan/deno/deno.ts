@@ -24,7 +24,7 @@ export const deno: Planner = {
     const file = ['deno.json', 'deno.jsonc'].find((each) => tree.has(each));
     if (file === undefined)
       return findImportingMain(tree) === undefined ? undefined : planStart(tree, input, 'main.ts', undefined);
-    return planStart(tree, input, file, parseJsonc(tree.text(file)));
+    return planStart(tree, input, file, parseJsonc(tree.readFile(file)));
   },
 };
 
@@ -32,7 +32,7 @@ export const deno: Planner = {
 function findImportingMain(tree: Tree): string | undefined {
   if (tree.has('package.json')) return undefined;
   return mains.find((each) =>
-    /from\s{1,9}["'](?:https:\/\/deno\.land|jsr:|npm:)|\bDeno\.serve\(/.test(tree.text(each) ?? ''),
+    /from\s{1,9}["'](?:https:\/\/deno\.land|jsr:|npm:)|\bDeno\.serve\(/.test(tree.readFile(each) ?? ''),
   );
 }
 
@@ -88,7 +88,7 @@ function explainPlan(file: string, start: DenoStart | undefined): string {
 
 /** Caches everything that a start would have to fetch. */
 function renderFetchSteps(tree: Tree, file: string, start: DenoStart | undefined): string[] {
-  const modules = tree.has('package.json') || (tree.text(file) ?? '').includes('"nodeModulesDir"');
+  const modules = tree.has('package.json') || (tree.readFile(file) ?? '').includes('"nodeModulesDir"');
   return [
     ...(modules ? renderStep(file, 'installing the packages', 'RUN deno install --allow-scripts') : []),
     ...(start?.build === true ? renderStep(file, 'running the build task', 'RUN deno task build') : []),

@@ -28,7 +28,7 @@ const denoPort = 8000;
 export function findStart(tree: Tree, config: unknown): DenoStart | undefined {
   const task = findTask(config);
   const entry = findEntry(tree, task?.line ?? '');
-  const code = entry === undefined ? '' : (tree.text(entry) ?? '');
+  const code = entry === undefined ? '' : (tree.readFile(entry) ?? '');
   const start = task === undefined ? toFileStart(entry, code) : toTaskStart(task, code);
   if (start === undefined) return undefined;
   const build = readKeys(config, 'tasks').includes('build');

@@ -79,7 +79,7 @@ function computeWeight(path: string): number {
 
 /** Returns whether it builds from the root, starts a program, needs no GPU, and leaves no part of the app unbuilt. */
 function isApp(tree: Tree, path: string): boolean {
-  const text = tree.text(path, maximumBytes) ?? '';
+  const text = tree.readFile(path, maximumBytes) ?? '';
   const stages = readStages(text);
   return (
     hasStartCommand(stages) &&
@@ -95,7 +95,7 @@ function hasSources(tree: Tree, { copies }: Stage): boolean {
     const fixed = plain
       .split('/')
       .filter((part, index, all) => !all.slice(0, index + 1).some((one) => /[*?[]/.test(one)));
-    return fixed.length === 0 || fixed[0] === '.' || tree.entry(posix.normalize(fixed.join('/'))) !== undefined;
+    return fixed.length === 0 || fixed[0] === '.' || tree.getEntry(posix.normalize(fixed.join('/'))) !== undefined;
   });
 }
 
@@ -103,6 +103,6 @@ function hasSources(tree: Tree, { copies }: Stage): boolean {
 function canBuildPages(tree: Tree, text: string): boolean {
   if (/\b(?:npm|npx|pnpm|yarn|bun|bunx|node|deno)\b/.test(text.replace(/^[ \t]*#.*$/gm, ''))) return true;
   return !['web', 'frontend', 'client', 'ui', 'webui', 'app'].some((folder) =>
-    /"build"\s{0,9}:/.test(tree.text(`${folder}/package.json`) ?? ''),
+    /"build"\s{0,9}:/.test(tree.readFile(`${folder}/package.json`) ?? ''),
   );
 }

@@ -45,7 +45,7 @@ function extend(stage: Draft | undefined, word: string, rest: string): void {
 /** Returns whether the last stage, or a stage that it is based on, starts a program. */
 export function hasStartCommand(stages: readonly Stage[]): boolean {
   let stage = stages.at(-1);
-  for (let left = stages.length; stage !== undefined && left > 0; left -= 1) {
+  for (let stagesLeft = stages.length; stage !== undefined && stagesLeft > 0; stagesLeft -= 1) {
     if (stage.starts) return true;
     const from = stage.from.toLowerCase();
     stage = stages.find((each) => each.name === from);
@@ -74,9 +74,9 @@ function splitWords(text: string): string[] {
 function listCopiedSources(rest: string): string[] {
   if (/(?:^|\s)--from=/.test(rest) || rest.includes('<<')) return [];
   const list = /\[(.*)\]/.exec(rest)?.[1];
-  const all =
+  const paths =
     list === undefined ? splitWords(rest) : [...list.matchAll(/"([^"]{0,300})"/g)].map((match) => match[1] ?? '');
-  return all.slice(0, -1).filter((each) => !/^(?:https?|git):|\$/.test(each));
+  return paths.slice(0, -1).filter((each) => !/^(?:https?|git):|\$/.test(each));
 }
 
 /**
@@ -85,5 +85,7 @@ function listCopiedSources(rest: string): string[] {
  */
 export function isAuthoredDockerfile(tree: Tree, build: PlanInput['build']): boolean {
   if (build.strategy === 'dockerfile') return true;
-  return build.strategy === 'auto' && (tree.entry(build.dockerfile) !== undefined || build.dockerfile !== 'Dockerfile');
+  return (
+    build.strategy === 'auto' && (tree.getEntry(build.dockerfile) !== undefined || build.dockerfile !== 'Dockerfile')
+  );
 }

@@ -17,15 +17,15 @@ const aside =
   /(?:^|\/)(?:samples?|examples?|demos?|docs?|tools?|build|scripts|templates?|playgrounds?|sandbox|sample-?sites?)\//i;
 const page = /\.(?:cshtml|razor|vbhtml)$|(?:^|\/)wwwroot\/index\.html$/i;
 
-export function chooseProject(tree: Tree, all: readonly DotnetProject[]): ChosenProject | Problem {
-  const webs = selectRoots(selectKind(all, 'web'), all);
-  const candidates = webs.length > 0 ? webs : selectRoots(selectKind(all, 'wasm'), all);
+export function chooseProject(tree: Tree, projects: readonly DotnetProject[]): ChosenProject | Problem {
+  const webs = selectRoots(selectKind(projects, 'web'), projects);
+  const candidates = webs.length > 0 ? webs : selectRoots(selectKind(projects, 'wasm'), projects);
   const [only, ...more] = candidates;
-  if (only === undefined || isLibraryWithExamples(candidates, all)) return createNoServerProblem(all);
-  if (more.length === 0) return toChosenProject(tree, only, [], all);
-  const orchestrated = findOrchestrator(all, candidates);
+  if (only === undefined || isLibraryWithExamples(candidates, projects)) return createNoServerProblem(projects);
+  if (more.length === 0) return toChosenProject(tree, only, [], projects);
+  const orchestrated = findOrchestrator(projects, candidates);
   if (orchestrated !== undefined) return createSeveralAppsProblem(candidates, orchestrated);
-  const withPages = candidates.filter((each) => hasPages(tree, each, all));
+  const withPages = candidates.filter((each) => hasPages(tree, each, projects));
   const best = withPages.length === 1 ? withPages[0] : findNamedProject(tree, candidates);
   return best === undefined
     ? createSeveralAppsProblem(candidates)
@@ -33,15 +33,15 @@ export function chooseProject(tree: Tree, all: readonly DotnetProject[]): Chosen
         tree,
         best,
         candidates.filter((each) => each !== best),
-        all,
+        projects,
       );
 }
 
 /** In a library's repository, web apps only demonstrate the library. */
-function isLibraryWithExamples(candidates: readonly DotnetProject[], all: readonly DotnetProject[]): boolean {
+function isLibraryWithExamples(candidates: readonly DotnetProject[], projects: readonly DotnetProject[]): boolean {
   return (
     candidates.every(({ path }) => aside.test(path)) &&
-    all.some(({ path, kind }) => kind === 'library' && !aside.test(path))
+    projects.some(({ path, kind }) => kind === 'library' && !aside.test(path))
   );
 }
 
@@ -49,29 +49,29 @@ function toChosenProject(
   tree: Tree,
   project: DotnetProject,
   others: readonly DotnetProject[],
-  all: readonly DotnetProject[],
+  projects: readonly DotnetProject[],
 ): ChosenProject {
-  return { project, others, hasPages: hasPages(tree, project, all) };
+  return { project, others, hasPages: hasPages(tree, project, projects) };
 }
 
 /** Selects the projects of a kind. Samples and build tools count only if there is nothing else. */
-function selectKind(all: readonly DotnetProject[], kind: ProjectKind): readonly DotnetProject[] {
-  const found = all.filter((each) => each.kind === kind);
+function selectKind(projects: readonly DotnetProject[], kind: ProjectKind): readonly DotnetProject[] {
+  const found = projects.filter((each) => each.kind === kind);
   const main = found.filter(({ path }) => !aside.test(path));
   return main.length > 0 ? main : found;
 }
 
 /** Excludes projects that another program references, because they are part of it. */
-function selectRoots(found: readonly DotnetProject[], all: readonly DotnetProject[]): DotnetProject[] {
-  const programs = all.filter(({ kind }) => kind === 'web' || kind === 'wasm');
-  const free = found.filter(
+function selectRoots(candidates: readonly DotnetProject[], projects: readonly DotnetProject[]): DotnetProject[] {
+  const programs = projects.filter(({ kind }) => kind === 'web' || kind === 'wasm');
+  const free = candidates.filter(
     ({ path }) => !programs.some((each) => each.path !== path && each.references.includes(path)),
   );
-  return free.length > 0 ? free : [...found];
+  return free.length > 0 ? free : [...candidates];
 }
 
-function hasPages(tree: Tree, project: DotnetProject, all: readonly DotnetProject[]): boolean {
-  const parts = [project, ...all.filter(({ path }) => project.references.includes(path))];
+function hasPages(tree: Tree, project: DotnetProject, projects: readonly DotnetProject[]): boolean {
+  const parts = [project, ...projects.filter(({ path }) => project.references.includes(path))];
   return (
     /<SpaRoot>|\.esproj"/.test(project.text) ||
     parts.some(({ kind }) => kind === 'wasm') ||
@@ -83,10 +83,10 @@ function hasPages(tree: Tree, project: DotnetProject, all: readonly DotnetProjec
 
 /** Finds the Aspire host that starts several of them together. */
 function findOrchestrator(
-  all: readonly DotnetProject[],
+  projects: readonly DotnetProject[],
   candidates: readonly DotnetProject[],
 ): DotnetProject | undefined {
-  return all.find(
+  return projects.find(
     ({ kind, references }) => kind === 'host' && candidates.filter(({ path }) => references.includes(path)).length > 1,
   );
 }
@@ -94,8 +94,10 @@ function findOrchestrator(
 /** Finds the project that the README starts, or that is named like the solution. */
 function findNamedProject(tree: Tree, candidates: readonly DotnetProject[]): DotnetProject | undefined {
   const readme =
-    tree.text(['README.md', 'readme.md', 'README.MD', 'Readme.md'].find((each) => tree.has(each)) ?? '', 128 * 1024) ??
-    '';
+    tree.readFile(
+      ['README.md', 'readme.md', 'README.MD', 'Readme.md'].find((each) => tree.has(each)) ?? '',
+      128 * 1024,
+    ) ?? '';
   const started = [
     ...readme.matchAll(/\bdotnet\s{1,3}(?:run|watch)\b[^\n`]{0,80}?(?:--project|-p)[ =]["']?([\w./\\-]{1,200})/g),
   ].map(([, path = '']) => posix.normalize(path.replaceAll('\\', '/')).replace(/\/$/, ''));
@@ -136,9 +138,9 @@ const whats: Readonly<Record<ProjectKind, string>> = {
 };
 const order: readonly ProjectKind[] = ['function', 'desktop', 'console', 'framework', 'host', 'library', 'test'];
 
-function createNoServerProblem(all: readonly DotnetProject[]): Problem {
-  const kind = order.find((each) => selectKind(all, each).length > 0) ?? 'library';
-  const file = selectKind(all, kind)[0]?.path;
+function createNoServerProblem(projects: readonly DotnetProject[]): Problem {
+  const kind = order.find((each) => selectKind(projects, each).length > 0) ?? 'library';
+  const file = selectKind(projects, kind)[0]?.path;
   return {
     problem: {
       rule: kind === 'desktop' ? 'plan/desktop-app' : 'plan/no-server',

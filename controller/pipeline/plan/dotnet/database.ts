@@ -23,9 +23,9 @@ export function findDatabaseName(project: DotnetProject, projects: readonly Dotn
 }
 
 /** Lists the packages of the project and of the projects that it references. */
-function listPackages(project: DotnetProject, all: readonly DotnetProject[]): string[] {
+function listPackages(project: DotnetProject, projects: readonly DotnetProject[]): string[] {
   const parts = new Set([project]);
-  for (const part of parts) for (const each of all) if (part.references.includes(each.path)) parts.add(each);
+  for (const part of parts) for (const each of projects) if (part.references.includes(each.path)) parts.add(each);
   return [...parts].flatMap(({ packages }) => [...packages]);
 }
 
@@ -37,7 +37,7 @@ interface Connection {
 
 function readConnections(tree: Tree, { folder }: DotnetProject): Connection[] {
   const settings = ['appsettings.json', 'appsettings.Production.json'].map((name) =>
-    parseJson(removeComments(tree.text(posix.join(folder, name), 64 * 1024))),
+    parseJson(removeComments(tree.readFile(posix.join(folder, name), 64 * 1024))),
   );
   const names = new Set(settings.flatMap((each) => readKeys(each, 'ConnectionStrings')));
   return [...names].flatMap((name) => {

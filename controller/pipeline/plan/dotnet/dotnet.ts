@@ -160,13 +160,13 @@ function explainPlan({ chosen: { project, others }, choice, literal, database }:
 
 /** Finds a port in code or settings that overrides ASPNETCORE_URLS. */
 function findPort(tree: Tree, { folder }: DotnetProject): number | undefined {
-  const settings = tree.text(posix.join(folder, 'appsettings.json'), 64 * 1024) ?? '';
+  const settings = tree.readFile(posix.join(folder, 'appsettings.json'), 64 * 1024) ?? '';
   const endpoint = /"Kestrel"\s{0,9}:[\s\S]{0,400}?"Url"\s{0,9}:\s{0,9}"http:\/\/[^":]{1,100}:(\d{4,5})\b/.exec(
     settings,
   )?.[1];
   if (endpoint !== undefined) return Number(endpoint);
   const sources = ['Program.cs', 'Startup.cs', 'Program.fs', 'Program.vb'].map((name) =>
-    (tree.text(posix.join(folder, name), 128 * 1024) ?? '').replace(/^[ \t]*\/\/.*$/gm, ''),
+    (tree.readFile(posix.join(folder, name), 128 * 1024) ?? '').replace(/^[ \t]*\/\/.*$/gm, ''),
   );
   if (sources.some((text) => /GetEnvironmentVariable\(\s{0,9}"PORT"/.test(text))) return undefined;
   const listened = sources

@@ -49,7 +49,7 @@ export function readProjects(tree: Tree): DotnetProject[] {
 }
 
 function readProject(tree: Tree, path: string): DotnetProject {
-  const text = removeComments(tree.text(path, projectBytes) ?? '');
+  const text = removeComments(tree.readFile(path, projectBytes) ?? '');
   const folder = posix.dirname(path);
   const texts = [text, ...readSharedTexts(tree, folder)];
   const name = posix.basename(path).replace(projectFile, '');
@@ -82,7 +82,7 @@ function readSharedTexts(tree: Tree, folder: string): string[] {
       : [...folder.split('/').map((_, index, all) => all.slice(0, all.length - index).join('/')), '.'];
   return shared.flatMap((name) => {
     const found = folders.map((each) => posix.join(each, name)).find((each) => tree.has(each));
-    return found === undefined ? [] : [removeComments(tree.text(found, projectBytes) ?? '')];
+    return found === undefined ? [] : [removeComments(tree.readFile(found, projectBytes) ?? '')];
   });
 }
 

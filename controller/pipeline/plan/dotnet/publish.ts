@@ -102,7 +102,7 @@ export function detectOtherHalf(tree: Tree, server: DotnetProject): Problem | un
     .filter(({ kind, path }) => kind === 'file' && manifest.test(path) && !aside.test(path))
     .slice(0, 20)
     .map(({ path }) => posix.dirname(path))
-    .find((each) => frameworks.some((name) => readProject(tree.below(each))?.dependencies.has(name) === true));
+    .find((each) => frameworks.some((name) => readProject(tree.getSubtree(each))?.dependencies.has(name) === true));
   if (folder === undefined) return undefined;
   return {
     problem: {

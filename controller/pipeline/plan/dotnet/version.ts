@@ -66,7 +66,7 @@ function parseTargetVersion(target: string): number {
 }
 
 function readPinnedMajor(tree: Tree): number {
-  const version = readText(parseJson(tree.text('global.json')), 'sdk', 'version') ?? '';
+  const version = readText(parseJson(tree.readFile('global.json')), 'sdk', 'version') ?? '';
   return Number(/^\d{1,2}/.exec(version)?.[0] ?? 0);
 }
 
@@ -75,7 +75,7 @@ function readPinnedMajor(tree: Tree): number {
  * pins none.
  */
 export function removePin(tree: Tree): string | undefined {
-  const parsed = parseJson(tree.text('global.json'));
+  const parsed = parseJson(tree.readFile('global.json'));
   const sdk = readField(parsed, 'sdk');
   if (typeof parsed !== 'object' || parsed === null || sdk === undefined) return undefined;
   return JSON.stringify({ ...parsed, sdk: undefined });

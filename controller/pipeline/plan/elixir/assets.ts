@@ -51,7 +51,7 @@ function listPackageFolders(tree: Tree, { apps }: ElixirProject): string[] {
 
 /** Installs npm packages, and runs the script that writes to priv/static. */
 function renderPackageLines(tree: Tree, folder: string): string[] {
-  const project = readProject(tree.below(folder));
+  const project = readProject(tree.getSubtree(folder));
   if (project === undefined) return [];
   const file = posix.join(folder, 'package.json');
   const manager = getManagerPackage(project);

@@ -36,7 +36,7 @@ const endpoint = /^\s{0,9}use Phoenix\.Endpoint\b/m;
 
 /** Returns undefined if there is no mix.exs, or it is not a Mix project. */
 export function readElixir(tree: Tree): ElixirProject | undefined {
-  const mix = removeComments(tree.text('mix.exs') ?? '');
+  const mix = removeComments(tree.readFile('mix.exs') ?? '');
   if (!/\buse Mix\.Project\b/.test(mix)) return undefined;
   const umbrella = /\bapps_path:\s{0,9}"([\w./-]{1,100})"/.exec(mix)?.[1];
   const folders = umbrella === undefined ? ['.'] : listAppFolders(tree, posix.normalize(umbrella));
@@ -58,7 +58,7 @@ function listAppFolders(tree: Tree, folder: string): string[] {
 }
 
 function readManifest(tree: Tree, folder: string): string {
-  return removeComments(tree.text(posix.join(folder, 'mix.exs')) ?? '');
+  return removeComments(tree.readFile(posix.join(folder, 'mix.exs')) ?? '');
 }
 
 /** Parses `{:phoenix, "~> 1.8"}` and `{:shared, path: "…"}`, but not dependencies for development or tests only. */
@@ -90,7 +90,7 @@ function readSources(tree: Tree, folder: string): string[] {
   return tree.entries
     .filter(({ kind, path }) => kind === 'file' && path.startsWith(below) && path.endsWith('.ex'))
     .slice(0, maximumSources)
-    .map(({ path }) => removeComments(tree.text(path, sourceBytes) ?? ''));
+    .map(({ path }) => removeComments(tree.readFile(path, sourceBytes) ?? ''));
 }
 
 /** Removes comments and documentation, which may show code that does not run. */

@@ -11,10 +11,10 @@ const configs = ['config/runtime.exs', 'config/releases.exs', 'config/prod.exs',
 
 /** Returns a shell command, with $PORT not yet expanded. */
 export function buildStartCommand(tree: Tree, project: ElixirProject, server: ElixirApp): string {
-  const own = findDeclaredStart(tree)?.command;
+  const command = findDeclaredStart(tree)?.command;
   // A command for a Mix release refers to files that this plan does not build.
-  return own !== undefined && /\bmix\s/.test(own)
-    ? `${/\becto\.|\bmigrat/.test(own) ? '' : formatMigration(tree, project)}${own}`
+  return command !== undefined && /\bmix\s/.test(command)
+    ? `${/\becto\.|\bmigrat/.test(command) ? '' : formatMigration(tree, project)}${command}`
     : `${formatMigration(tree, project)}exec ${serve(project, server)}`;
 }
 
@@ -24,7 +24,9 @@ function serve({ packages }: ElixirProject, { endpoints }: ElixirApp): string {
 
 function formatMigration(tree: Tree, { packages, apps }: ElixirProject): string {
   if (!packages.has('ecto_sql') && !packages.has('phoenix_ecto')) return '';
-  const has = apps.some(({ folder }) => tree.entry(posix.join(folder, 'priv/repo/migrations'))?.kind === 'directory');
+  const has = apps.some(
+    ({ folder }) => tree.getEntry(posix.join(folder, 'priv/repo/migrations'))?.kind === 'directory',
+  );
   return has ? '( mix ecto.migrate ) && ' : '';
 }
 
@@ -40,13 +42,13 @@ function findPortInSources(tree: Tree, folder: string): number | undefined {
   const texts = tree.entries
     .filter(({ kind, path }) => kind === 'file' && path.startsWith(posix.join(folder, 'lib/')) && path.endsWith('.ex'))
     .slice(0, 100)
-    .map(({ path }) => (tree.text(path, 64 * 1024) ?? '').replace(/^[ \t]{0,80}#.*$/gm, ''));
+    .map(({ path }) => (tree.readFile(path, 64 * 1024) ?? '').replace(/^[ \t]{0,80}#.*$/gm, ''));
   if (texts.some((text) => /get_env\(\s{0,9}"PORT"|fetch_env!?\(\s{0,9}"PORT"/.test(text))) return undefined;
   return texts.map((text) => findPortInFile(text)).find((port) => port !== undefined);
 }
 
 function readConfigText(tree: Tree): string {
-  return configs.map((file) => (tree.text(file, 64 * 1024) ?? '').replace(/^[ \t]{0,80}#.*$/gm, '')).join('\n');
+  return configs.map((file) => (tree.readFile(file, 64 * 1024) ?? '').replace(/^[ \t]{0,80}#.*$/gm, '')).join('\n');
 }
 
 function parseUsablePort(text: string | undefined): number | undefined {
@@ -77,7 +79,7 @@ export function renderConfigLines(tree: Tree, project: ElixirProject): string[] 
 }
 
 function hasOriginCheck(tree: Tree): boolean {
-  return settings.some((file) => /^[^#\n]{0,200}\bcheck_origin:/m.test(tree.text(file, 64 * 1024) ?? ''));
+  return settings.some((file) => /^[^#\n]{0,200}\bcheck_origin:/m.test(tree.readFile(file, 64 * 1024) ?? ''));
 }
 
 /** Formats the origins, with line breaks escaped for printf. */

@@ -30,8 +30,8 @@ export function chooseElixir(
   { missingImages = [] }: PlanInput,
   mix: string,
 ): ElixirChoice | RequestedElixir {
-  const { source, allows } = parseRequirement(mix);
-  const fitting = languages.elixir.images.filter(({ version }) => allows(parseMinor(version)));
+  const { source, isAllowed } = parseRequirement(mix);
+  const fitting = languages.elixir.images.filter(({ version }) => isAllowed(parseMinor(version)));
   if (fitting.length === 0) return { file: 'mix.exs', requestedVersion: source };
   const there = fitting.filter(({ build }) => !missingImages.includes(build));
   const usable = there.length === 0 ? fitting : there;
@@ -45,7 +45,7 @@ export function chooseElixir(
 
 function findNamedVersion(tree: Tree): RequestedElixir | undefined {
   for (const [file, pattern] of files) {
-    const requestedVersion = pattern.exec(tree.text(file, 8192) ?? '')?.[1];
+    const requestedVersion = pattern.exec(tree.readFile(file, 8192) ?? '')?.[1];
     if (requestedVersion !== undefined) return { file, requestedVersion };
   }
   return undefined;
@@ -54,7 +54,7 @@ function findNamedVersion(tree: Tree): RequestedElixir | undefined {
 interface Requirement {
   readonly source: string;
   /** Matches minor versions: only Elixir 1 exists. */
-  readonly allows: (minor: number) => boolean;
+  readonly isAllowed: (minor: number) => boolean;
 }
 
 /** `elixir: "~> 1.14"`, also by an attribute of the module. */
@@ -67,23 +67,23 @@ function parseRequirement(mix: string): Requirement {
       : new RegExp(String.raw`@${attribute}\s{1,9}"([^"]{1,100})"`).exec(mix)?.[1]) ??
     '>= 1.0.0';
   const alternatives = source.split(/\s+or\s+/).map((each) => each.split(/\s+and\s+/));
-  return { source, allows: (minor) => alternatives.some((all) => all.every((each) => isAllowed(each, minor))) };
+  return { source, isAllowed: (minor) => alternatives.some((all) => all.every((each) => isConditionMet(each, minor))) };
 }
 
-function isAllowed(condition: string, minor: number): boolean {
-  const [, operator = '==', major = '1', wanted = '0', patch] =
+function isConditionMet(condition: string, minor: number): boolean {
+  const [, operator = '==', major = '1', minorText = '0', patch] =
     /^\s{0,9}(~>|>=|<=|>|<|==|!=)?\s{0,9}(\d{1,2})(?:\.(\d{1,3}))?(?:\.(\d{1,3}))?/.exec(condition) ?? [];
   // Elixir 2 would be newer than every available version.
-  const asked = major === '1' ? Number(wanted) : Number(major) > 1 ? Infinity : -1;
+  const requiredMinor = major === '1' ? Number(minorText) : Number(major) > 1 ? Infinity : -1;
   const rules: Readonly<Record<string, boolean>> = {
-    '~>': patch === undefined ? minor >= asked : minor === asked,
-    '>=': minor >= asked,
-    '>': minor >= asked,
-    '<=': minor <= asked,
-    '<': minor < asked,
+    '~>': patch === undefined ? minor >= requiredMinor : minor === requiredMinor,
+    '>=': minor >= requiredMinor,
+    '>': minor >= requiredMinor,
+    '<=': minor <= requiredMinor,
+    '<': minor < requiredMinor,
     '!=': true,
   };
-  return rules[operator] ?? minor === asked;
+  return rules[operator] ?? minor === requiredMinor;
 }
 
 function parseMinor(version: string): number {

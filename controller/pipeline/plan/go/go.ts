@@ -27,7 +27,7 @@ const cgo =
 
 export const go: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
-    const goMod = tree.text('go.mod');
+    const goMod = tree.readFile('go.mod');
     if (goMod === undefined) return undefined;
     const main = findMain(tree, /^module\s{1,9}"?(\S{1,300}?)"?\s*$/m.exec(goMod)?.[1] ?? '');
     if (main === undefined) return createNoMainProblem();
@@ -121,7 +121,7 @@ function replaceProgramPath(web: string): string {
 function renderBuildStage(tree: Tree, input: PlanInput, { goMod, main, pages }: Parts): string[] {
   const local = /^\s{0,9}(?:replace )?\S{1,200}(?: \S{1,60})? => \.{1,2}\//m.test(goMod);
   const manifests = ['go.mod', ...(tree.has('go.sum') ? ['go.sum'] : [])];
-  const whole = local || tree.has('go.work') || tree.entry('vendor')?.kind === 'directory';
+  const whole = local || tree.has('go.work') || tree.getEntry('vendor')?.kind === 'directory';
   return [
     `FROM ${languages.go.images[0].build} AS build`,
     // go.mod may request a newer Go than the image has.

@@ -20,7 +20,7 @@ export function findMain(tree: Tree, module: string): MainPackage | undefined {
   const folders = [
     ...new Set(
       listGoFiles(tree)
-        .filter((path) => isMain(tree.text(path, 64 * 1024) ?? ''))
+        .filter((path) => isMain(tree.readFile(path, 64 * 1024) ?? ''))
         .map((path) => posix.dirname(path)),
     ),
   ];
@@ -72,7 +72,7 @@ export interface Serving {
 export function findServing(tree: Tree, goMod: string): Serving {
   if (goMod.includes('github.com/pocketbase/pocketbase '))
     return { arguments: ' serve --http=0.0.0.0:$PORT', port: undefined };
-  const files = listGoFiles(tree).map((path) => tree.text(path, 64 * 1024) ?? '');
+  const files = listGoFiles(tree).map((path) => tree.readFile(path, 64 * 1024) ?? '');
   return {
     arguments: findSubcommand(files),
     port: files.some((text) => asks.test(text)) ? undefined : findPort(tree, files),
@@ -123,7 +123,7 @@ const placeholder = /^(?:\.git(?:keep|ignore)|\.keep|\.placeholder|README\.md|di
 /** Lists folders such as web/dist from `//go:embed` lines whose files do not exist. */
 export function listMissingEmbeds(tree: Tree): string[] {
   const found = listGoFiles(tree).flatMap((path) =>
-    [...(tree.text(path, 64 * 1024) ?? '').matchAll(/^[ \t]{0,9}\/\/go:embed[ \t]{1,9}([^\n]{1,300})$/gm)]
+    [...(tree.readFile(path, 64 * 1024) ?? '').matchAll(/^[ \t]{0,9}\/\/go:embed[ \t]{1,9}([^\n]{1,300})$/gm)]
       .flatMap((match) => (match[1] ?? '').split(/\s+/))
       .map((pattern) => toEmbeddedFolder(posix.dirname(path), pattern)),
   );
@@ -133,11 +133,11 @@ export function listMissingEmbeds(tree: Tree): string[] {
 
 /** Lists folders inside an embedded one that .gitignore excludes. */
 function listIgnoredBelow(tree: Tree, folders: readonly string[]): string[] {
-  return (tree.text('.gitignore', 64 * 1024) ?? '')
+  return (tree.readFile('.gitignore', 64 * 1024) ?? '')
     .split('\n')
     .map((line) => line.trim().replace(/^\/|\/\*{0,2}$/g, ''))
     .filter((line) => /^[\w./-]{3,200}$/.test(line) && folders.some((folder) => line.startsWith(`${folder}/`)))
-    .filter((line) => tree.entry(line) === undefined && posix.extname(line) === '');
+    .filter((line) => tree.getEntry(line) === undefined && posix.extname(line) === '');
 }
 
 /** Returns the part of a pattern before its first wildcard, as a folder of the tree. */
@@ -152,19 +152,19 @@ function toEmbeddedFolder(at: string, pattern: string): string | undefined {
 }
 
 function isMissing(tree: Tree, folder: string): boolean {
-  const inside = tree.below(folder).entries.filter((each) => each.kind === 'file');
+  const inside = tree.getSubtree(folder).entries.filter((each) => each.kind === 'file');
   const built = /(?:^|\/)(?:dist|build|out|public|static)$/.test(folder);
   return inside.every((each) => placeholder.test(posix.basename(each.path))) || (built && hasOnlyStandIn(tree, folder));
 }
 
 /** Detects a page of a few bytes that only makes the program compile without the real one. */
 function hasOnlyStandIn(tree: Tree, folder: string): boolean {
-  const inside = tree.below(folder).entries.filter((each) => each.kind === 'file' && !placeholder.test(each.path));
+  const inside = tree.getSubtree(folder).entries.filter((each) => each.kind === 'file' && !placeholder.test(each.path));
   const [only] = inside;
   return (
     inside.length === 1 &&
     only?.path === 'index.html' &&
     only.bytes < 600 &&
-    !/<script/.test(tree.text(`${folder}/index.html`) ?? '')
+    !/<script/.test(tree.readFile(`${folder}/index.html`) ?? '')
   );
 }

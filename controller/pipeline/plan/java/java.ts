@@ -40,11 +40,11 @@ export const java: Planner = {
 };
 
 function findBuild(tree: Tree): Build | undefined {
-  if (tree.has('pom.xml')) return { tool: 'Maven', file: 'pom.xml', text: tree.text('pom.xml') ?? '' };
+  if (tree.has('pom.xml')) return { tool: 'Maven', file: 'pom.xml', text: tree.readFile('pom.xml') ?? '' };
   const file = gradleFiles.find((each) => tree.has(each));
   return file === undefined
     ? undefined
-    : { tool: 'Gradle', file, text: gradleFiles.map((each) => tree.text(each) ?? '').join('\n') };
+    : { tool: 'Gradle', file, text: gradleFiles.map((each) => tree.readFile(each) ?? '').join('\n') };
 }
 
 function createMalformedProblem(): Problem {
@@ -158,7 +158,7 @@ function renderBuildStage(tree: Tree, input: PlanInput, build: Build, image: str
   ];
 }
 
-const asked: readonly RegExp[] = [
+const versionPatterns: readonly RegExp[] = [
   /<(?:java\.version|maven\.compiler\.(?:release|target|source)|release|jdk\.version)>\s{0,9}(?:1\.)?(\d{1,2})\s{0,9}</,
   /JavaLanguageVersion\.of\(\s{0,9}(\d{1,2})/,
   /(?:sourceCompatibility|targetCompatibility)\s{0,9}=?\s{0,9}(?:JavaVersion\.VERSION_)?["']?(?:1[._])?(\d{1,2})/,
@@ -178,8 +178,8 @@ const files: readonly (readonly [file: string, pattern: RegExp])[] = [
  */
 function resolveJavaVersion(tree: Tree, build: string): number {
   const named = [
-    ...asked.map((pattern) => pattern.exec(build)),
-    ...files.map(([file, pattern]) => pattern.exec(tree.text(file, 4096) ?? '')),
+    ...versionPatterns.map((pattern) => pattern.exec(build)),
+    ...files.map(([file, pattern]) => pattern.exec(tree.readFile(file, 4096) ?? '')),
   ].find((match) => match !== null);
   return Math.max(oldest, Number(named?.[1] ?? oldest));
 }

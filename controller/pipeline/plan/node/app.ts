@@ -50,7 +50,7 @@ export function resolveScriptStart(
 /** Finds the port that a started file's code listens on. */
 export function findPortOfStartedFile(tree: Tree, file: string | undefined): number | undefined {
   const path = listSourcePaths(file?.replace(/^\.\//, '') ?? '').find((each) => tree.has(each));
-  return path === undefined ? undefined : findPortInFile(tree.text(path));
+  return path === undefined ? undefined : findPortInFile(tree.readFile(path));
 }
 
 /** Node resolves "x" to x.js and x/index.js too, and build output in dist usually comes from src. */
@@ -69,12 +69,12 @@ export function resolveFinalStart(tree: Tree, scripts: Readonly<Record<string, s
   const start = scripts['start'];
   if (start === undefined || !calls.test(start)) return start;
   const folder = inFolder.exec(start)?.[1];
-  const manifest = folder === undefined ? { scripts } : parseJson(tree.text(`${folder}/package.json`));
+  const manifest = folder === undefined ? { scripts } : parseJson(tree.readFile(`${folder}/package.json`));
   const names = readKeys(manifest, 'scripts');
-  const own = start
+  const scriptName = start
     .split(/\s+/)
     .find((word, index) => index > 0 && names.includes(word) && isOtherScript(word, folder));
-  const called = own === undefined ? undefined : readText(manifest, 'scripts', own);
+  const called = scriptName === undefined ? undefined : readText(manifest, 'scripts', scriptName);
   return (called ?? start).replace(installsFirst, '');
 }
 

@@ -32,7 +32,7 @@ export function detectForeignAdapter(tree: Tree, { dependencies, scripts }: Node
 
 /** Returns whether a Next.js project has pages. A workspace root may list next among its packages without any. */
 export function hasPages(tree: Tree): boolean {
-  return ['app', 'pages', 'src/app', 'src/pages'].some((folder) => tree.entry(folder)?.kind === 'directory');
+  return ['app', 'pages', 'src/app', 'src/pages'].some((folder) => tree.getEntry(folder)?.kind === 'directory');
 }
 
 function detectAdapter(tree: Tree, dependencies: ReadonlySet<string>): Adapter | undefined {
@@ -137,9 +137,9 @@ const foreign =
 /** Detects the target of a SvelteKit project. */
 function detectSvelteAdapter(tree: Tree, dependencies: ReadonlySet<string>): Adapter {
   const { file, text } = readConfigFile(tree, 'svelte');
-  const uses = (name: string): boolean => (file === undefined ? dependencies.has(name) : text.includes(name));
-  if (uses('@sveltejs/adapter-node')) return { target: 'node' };
-  if (uses('@sveltejs/adapter-static')) return { target: 'files' };
+  const hasAdapter = (name: string): boolean => (file === undefined ? dependencies.has(name) : text.includes(name));
+  if (hasAdapter('@sveltejs/adapter-node')) return { target: 'node' };
+  if (hasAdapter('@sveltejs/adapter-static')) return { target: 'files' };
   return findForeignAdapter(file, text) ?? { target: 'auto' };
 }
 
@@ -158,7 +158,7 @@ function findForeignAdapter(file: string | undefined, text: string): Adapter | u
 
 function readConfigFile(tree: Tree, framework: keyof typeof configs): { file: string | undefined; text: string } {
   const file = configs[framework].find((each) => tree.has(each));
-  return { file, text: (file === undefined ? undefined : tree.text(file)) ?? '' };
+  return { file, text: (file === undefined ? undefined : tree.readFile(file)) ?? '' };
 }
 
 interface NextConfig {
@@ -171,7 +171,7 @@ const files = ['next.config.js', 'next.config.mjs', 'next.config.ts', 'next.conf
 
 function readNextConfig(tree: Tree): NextConfig {
   const file = files.find((each) => tree.has(each));
-  const text = file === undefined ? '' : (tree.text(file) ?? '');
+  const text = file === undefined ? '' : (tree.readFile(file) ?? '');
   const output = /\boutput\s{0,9}:\s{0,9}["'](standalone|export)["']/.exec(text)?.[1];
   const imported = /\b(?:from|import|require)\s{0,9}\(?\s{0,9}["']((?:@[\w.-]{1,100}\/)?[\w.-]{1,100})/g;
   const imports = [...text.matchAll(imported)].flatMap(([, name = '']) => (name.startsWith('.') ? [] : [name]));

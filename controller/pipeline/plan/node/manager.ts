@@ -87,23 +87,25 @@ function chooseYarn(tree: Tree, version: string, lock: Manager | undefined): Cho
 }
 
 function isBerryLock(tree: Tree): boolean {
-  return /^__metadata:/m.test(tree.text('yarn.lock', 4096) ?? '');
+  return /^__metadata:/m.test(tree.readFile('yarn.lock', 4096) ?? '');
 }
 
 /** Each major version of Yarn uses another lock file version, and does not accept older ones unchanged. */
 function resolveBerryVersion(tree: Tree): string {
   const released = /^yarnPath:\s{0,9}["']?\.yarn\/releases\/yarn-(\d+\.\d+\.\d+)\.c?js/m.exec(
-    tree.text('.yarnrc.yml', 64 * 1024) ?? '',
+    tree.readFile('.yarnrc.yml', 64 * 1024) ?? '',
   )?.[1];
   if (released !== undefined) return released;
-  const format = Number(/^__metadata:\n\s{1,9}version:\s?(\d+)/m.exec(tree.text('yarn.lock', 4096) ?? '')?.[1] ?? '8');
+  const format = Number(
+    /^__metadata:\n\s{1,9}version:\s?(\d+)/m.exec(tree.readFile('yarn.lock', 4096) ?? '')?.[1] ?? '8',
+  );
   if (format <= 4) return '2.4.2';
   return format <= 6 ? '3.8.7' : versions.berry;
 }
 
 /** Parses the lock file's format version, such as 6.1. */
 function parsePnpmLockVersion(tree: Tree): number {
-  return Number(/^lockfileVersion:\s*'?(\d+(?:\.\d+)?)/m.exec(tree.text('pnpm-lock.yaml', 4096) ?? '')?.[1] ?? '9');
+  return Number(/^lockfileVersion:\s*'?(\d+(?:\.\d+)?)/m.exec(tree.readFile('pnpm-lock.yaml', 4096) ?? '')?.[1] ?? '9');
 }
 
 /** Returns the first major version of pnpm that wrote this format; older ones read it and fail. */
@@ -120,10 +122,10 @@ function resolvePnpmVersion(tree: Tree): string {
   const format = Math.floor(parsePnpmLockVersion(tree));
   if (format <= 5) return '7.33.7';
   if (format === 6) return '8.15.9';
-  const workspace = tree.text('pnpm-workspace.yaml', 64 * 1024);
+  const workspace = tree.readFile('pnpm-workspace.yaml', 64 * 1024);
   const settings =
     workspace !== undefined && (!/^packages:/m.test(workspace) || /^\w*[bB]uil[dt]\w*:/m.test(workspace));
-  const listed = readTexts(parseJson(tree.text('package.json')), 'pnpm', 'onlyBuiltDependencies').length > 0;
+  const listed = readTexts(parseJson(tree.readFile('package.json')), 'pnpm', 'onlyBuiltDependencies').length > 0;
   return settings || listed ? versions.pnpm : '9.15.9';
 }
 

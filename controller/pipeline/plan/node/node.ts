@@ -25,7 +25,7 @@ export const node: Planner = {
     const found = findWorkspaceApp(tree, project);
     if (found === undefined) return explainMissingStart(tree, project);
     if ('problem' in found) return found;
-    const image = { project, folder: found.folder, tree: found.tree, own: found.project, app: found.app };
+    const image = { project, folder: found.folder, tree: found.tree, appProject: found.project, app: found.app };
     return createRecipe(tree, input, { ...image, builds: found.builds }, found.because);
   },
 };
@@ -39,7 +39,7 @@ function toCommandedApp({ hasCommand }: PlanInput): NodeApp | undefined {
 
 function planSinglePackage(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): Recipe {
   const builds = listBuildCommands(project, app.framework);
-  return createRecipe(tree, input, { project, folder: '.', tree, own: project, app, builds });
+  return createRecipe(tree, input, { project, folder: '.', tree, appProject: project, app, builds });
 }
 
 function createRecipe(
@@ -48,9 +48,13 @@ function createRecipe(
   found: Omit<NodeImage, 'image' | 'system'>,
   where?: string,
 ): Recipe {
-  const { project, own, app } = found;
+  const { project, appProject, app } = found;
   const choice = chooseNodeVersion(tree, input, found);
-  const image = { ...found, image: choice.image, system: selectSystemPackages(collectDependencyNames(project, own)) };
+  const image = {
+    ...found,
+    image: choice.image,
+    system: selectSystemPackages(collectDependencyNames(project, appProject)),
+  };
   const literal = app.kind === 'server' ? app.port : undefined;
   const port = input.port ?? literal ?? defaultPort;
   const reason = [
@@ -75,15 +79,15 @@ function createRecipe(
 function chooseNodeVersion(
   tree: Tree,
   { missingImages }: PlanInput,
-  { project, own, tree: ownTree, folder }: Omit<NodeImage, 'image' | 'system'>,
+  { project, appProject, tree: ownTree, folder }: Omit<NodeImage, 'image' | 'system'>,
 ): NodeChoice {
   const choice = chooseNode(tree, project.ranges, missingImages);
   const says = choice.because !== undefined || choice.findings.length > 0;
-  return says || folder === '.' ? choice : chooseNode(ownTree, own.ranges, missingImages);
+  return says || folder === '.' ? choice : chooseNode(ownTree, appProject.ranges, missingImages);
 }
 
-function collectDependencyNames(project: NodeProject, own: NodeProject): ReadonlySet<string> {
-  return own === project ? project.dependencies : new Set([...project.dependencies, ...own.dependencies]);
+function collectDependencyNames(project: NodeProject, appProject: NodeProject): ReadonlySet<string> {
+  return appProject === project ? project.dependencies : new Set([...project.dependencies, ...appProject.dependencies]);
 }
 
 /** A package.json next to finished pages is only for tools; pages that must be built are not finished. */

@@ -40,10 +40,10 @@ export function listPlaceholderKeys(
   dependencies: ReadonlySet<string>,
   variables: readonly string[] = [],
 ): string[] {
-  const lines = samples.flatMap((file) => (tree.text(file, 64 * 1024) ?? '').split('\n'));
+  const lines = samples.flatMap((file) => (tree.readFile(file, 64 * 1024) ?? '').split('\n'));
   const listed = lines.map((line) => /^\s{0,9}(?:export\s)?(?:#\s?)?([A-Z][A-Z0-9_]*)\s{0,9}=/.exec(line)?.[1] ?? '');
-  const wanted = Object.entries(clients).flatMap(([name, variable]) => (dependencies.has(name) ? [variable] : []));
-  return [...new Set([...wanted, ...listed, ...variables])]
+  const clientKeys = Object.entries(clients).flatMap(([name, variable]) => (dependencies.has(name) ? [variable] : []));
+  return [...new Set([...clientKeys, ...listed, ...variables])]
     .filter((name) => key.test(name) && !leftAlone.test(name))
     .sort()
     .slice(0, maximumKeys);

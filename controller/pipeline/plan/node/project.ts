@@ -49,13 +49,13 @@ const installScripts = ['preinstall', 'install', 'postinstall', 'prepare'];
 
 /** Returns undefined if there is no readable package.json. */
 export function readProject(tree: Tree): NodeProject | undefined {
-  const manifest = parseJson(tree.text('package.json'));
+  const manifest = parseJson(tree.readFile('package.json'));
   if (typeof manifest !== 'object' || manifest === null) return undefined;
   const scripts = readTextFields(manifest, 'scripts');
   const lock = findLock(tree, scripts);
   const chosen = chooseManager(tree, readText(manifest, 'packageManager'), lock, scripts);
-  const own = lock?.manager === chosen.manager ? lock.file : undefined;
-  const locked = own === undefined ? undefined : tree.text(own, lockBytes);
+  const lockFile = lock?.manager === chosen.manager ? lock.file : undefined;
+  const locked = lockFile === undefined ? undefined : tree.readFile(lockFile, lockBytes);
   const ranges = { ...readTextFields(manifest, 'devDependencies'), ...readTextFields(manifest, 'dependencies') };
   const dependencies = new Set([...readKeys(manifest, 'dependencies'), ...readKeys(manifest, 'devDependencies')]);
   return {
@@ -64,8 +64,8 @@ export function readProject(tree: Tree): NodeProject | undefined {
     dependencies,
     runtime: new Set(readKeys(manifest, 'dependencies')),
     ranges,
-    locked: own !== undefined,
-    file: own ?? 'package.json',
+    locked: lockFile !== undefined,
+    file: lockFile ?? 'package.json',
     name: readText(manifest, 'name'),
     main: readMain(manifest, chosen.manager),
     needsTree: isTreeNeeded(tree, manifest, scripts),
@@ -92,7 +92,7 @@ function readTextFields(manifest: unknown, section: string): Record<string, stri
 
 /** pnpm also stores settings in this file for projects with a single package. */
 function hasPackages(tree: Tree): boolean {
-  return /^packages:/m.test(tree.text('pnpm-workspace.yaml', 64 * 1024) ?? '');
+  return /^packages:/m.test(tree.readFile('pnpm-workspace.yaml', 64 * 1024) ?? '');
 }
 
 function isTreeNeeded(tree: Tree, manifest: unknown, scripts: Readonly<Record<string, string>>): boolean {
@@ -108,7 +108,7 @@ function isTreeNeeded(tree: Tree, manifest: unknown, scripts: Readonly<Record<st
     readField(manifest, 'workspaces') !== undefined ||
     installScripts.some((name) => name in scripts) ||
     tree.has('pnpm-workspace.yaml') ||
-    ['patches', '.yarn'].some((folder) => tree.entry(folder)?.kind === 'directory')
+    ['patches', '.yarn'].some((folder) => tree.getEntry(folder)?.kind === 'directory')
   );
 }
 

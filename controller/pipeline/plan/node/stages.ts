@@ -64,7 +64,7 @@ export interface NodeImage {
   readonly folder: string;
   /** The app's own tree and manifest: those of the context, unless it is a package of a workspace. */
   readonly tree: Tree;
-  readonly own: NodeProject;
+  readonly appProject: NodeProject;
   readonly app: NodeApp;
   /** Build commands, run in the context's folder. */
   readonly builds: readonly string[];
@@ -120,10 +120,10 @@ function renderPrune({ app, folder, project }: NodeImage): string[] {
 }
 
 /** Many apps create their API clients when the build runs the code, and fail without a key. */
-function renderPlaceholders(input: PlanInput, { tree, own }: NodeImage): string[] {
-  const given = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
-  return listPlaceholderKeys(tree, own.dependencies)
-    .filter((name) => !given.has(name))
+function renderPlaceholders(input: PlanInput, { tree, appProject }: NodeImage): string[] {
+  const variables = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
+  return listPlaceholderKeys(tree, appProject.dependencies)
+    .filter((name) => !variables.has(name))
     .map((name) => `ARG ${name}=${placeholder}`);
 }
 
@@ -190,14 +190,14 @@ export function renderRunStage(image: NodeImage, port: number): string[] {
   ];
 }
 
-function shouldCopySharp({ app, own, image }: NodeImage): boolean {
-  return app.kind !== 'files' && app.framework === 'Next.js' && shouldAddSharp(own, image);
+function shouldCopySharp({ app, appProject, image }: NodeImage): boolean {
+  return app.kind !== 'files' && app.framework === 'Next.js' && shouldAddSharp(appProject, image);
 }
 
 /** A start script that calls pnpm, yarn or bun needs it at run time. */
-function renderRuntimeManager({ project, own, app }: NodeImage): string[] {
+function renderRuntimeManager({ project, appProject, app }: NodeImage): string[] {
   if (app.kind !== 'server') return [];
-  const command = app.command === 'exec npm start' ? joinStartScripts(own) : app.command;
+  const command = app.command === 'exec npm start' ? joinStartScripts(appProject) : app.command;
   if (!/\b(?:pnpm|yarn|bunx?)\b/.test(command)) return [];
   // In production, pnpm would reinstall at start if it finds development packages.
   const asBuilt = project.manager === 'pnpm' ? ['ENV pnpm_config_verify_deps_before_run=false'] : [];
@@ -217,7 +217,7 @@ function renderStandaloneCopy(tree: Tree): string[] {
   return [
     renderCopy(['/app/.next/standalone/'], './', ...from),
     renderCopy(['/app/.next/static/'], './.next/static/', ...from),
-    ...(tree.entry('public')?.kind === 'directory' ? [renderCopy(['/app/public/'], './public/', ...from)] : []),
+    ...(tree.getEntry('public')?.kind === 'directory' ? [renderCopy(['/app/public/'], './public/', ...from)] : []),
   ];
 }
 

@@ -94,7 +94,7 @@ function hasPage(tree: Tree, isWorkspace: boolean): boolean {
 
 /** Returns the folder of the pages from angular.json; since version 17 they are in a subfolder. */
 function findAngularFolder(tree: Tree): string {
-  const projects = readField(parseJson(tree.text('angular.json')), 'projects');
+  const projects = readField(parseJson(tree.readFile('angular.json')), 'projects');
   const [name = 'app'] = readKeys({ projects }, 'projects');
   const build = readField(projects, name, 'architect', 'build');
   const path =
@@ -108,7 +108,7 @@ function findOutputFolder(tree: Tree): string | undefined {
     tree.has(each),
   );
   const folder = /\boutDir\s{0,9}:\s{0,9}["']\.?\/?([A-Za-z0-9_][A-Za-z0-9_./-]{0,100})["']/.exec(
-    tree.text(file ?? '') ?? '',
+    tree.readFile(file ?? '') ?? '',
   )?.[1];
   return folder?.includes('..') === true ? undefined : folder?.replace(/\/+$/, '');
 }

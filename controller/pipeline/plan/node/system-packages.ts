@@ -1,6 +1,6 @@
 // Lists the Debian packages that npm packages need but do not include.
 
-interface Needs {
+interface PackageNeeds {
   /** Needed during install and build. */
   readonly build?: readonly string[];
   /** Needed at run time. */
@@ -9,7 +9,7 @@ interface Needs {
   readonly environment?: readonly string[];
 }
 
-const chromium: Needs = {
+const chromium: PackageNeeds = {
   run: ['chromium', 'fonts-liberation'],
   environment: [
     'PUPPETEER_SKIP_DOWNLOAD=true',
@@ -17,15 +17,15 @@ const chromium: Needs = {
     'PUPPETEER_EXECUTABLE_PATH=/usr/bin/chromium',
   ],
 };
-const openssl: Needs = { build: ['openssl'], run: ['openssl'] };
-const ffmpeg: Needs = { run: ['ffmpeg'] };
-const cairo: Needs = {
+const openssl: PackageNeeds = { build: ['openssl'], run: ['openssl'] };
+const ffmpeg: PackageNeeds = { run: ['ffmpeg'] };
+const cairo: PackageNeeds = {
   build: ['libcairo2-dev', 'libpango1.0-dev', 'libjpeg-dev', 'libgif-dev', 'librsvg2-dev', 'pkg-config'],
   run: ['libcairo2', 'libpango-1.0-0', 'libpangocairo-1.0-0', 'libjpeg62-turbo', 'libgif7', 'librsvg2-2'],
 };
 
 /** By npm package. sharp, sqlite and bcrypt are not listed: they include binaries, or are compiled. */
-const table: Readonly<Record<string, Needs>> = {
+const table: Readonly<Record<string, PackageNeeds>> = {
   puppeteer: chromium,
   'puppeteer-core': chromium,
   '@prisma/client': openssl,
@@ -58,6 +58,8 @@ export interface SystemPackages {
 /** Selects the Debian packages for a project's npm packages. */
 export function selectSystemPackages(names: ReadonlySet<string>): SystemPackages {
   const because = Object.keys(table).filter((name) => names.has(name));
-  const all = (part: keyof Needs): string[] => [...new Set(because.flatMap((name) => table[name]?.[part] ?? []))];
-  return { build: all('build'), run: all('run'), environment: all('environment'), because };
+  const collectPart = (part: keyof PackageNeeds): string[] => [
+    ...new Set(because.flatMap((name) => table[name]?.[part] ?? [])),
+  ];
+  return { build: collectPart('build'), run: collectPart('run'), environment: collectPart('environment'), because };
 }

@@ -16,7 +16,7 @@ interface VersionRequest {
   readonly file: string;
   /** The request as written. */
   readonly words: string;
-  readonly fits: (major: number) => boolean;
+  readonly isFitting: (major: number) => boolean;
   /** The requested major version; absent for a range. */
   readonly major?: number;
 }
@@ -37,7 +37,7 @@ export function chooseNode(
     inferVersionFromScripts(tree) ??
     inferVersionFromAge(dependencies);
   if (request === undefined) return { image: defaultNode, findings: [] };
-  const fitting = there.filter(({ version }) => request.fits(version));
+  const fitting = there.filter(({ version }) => request.isFitting(version));
   const found = fitting.find(({ version }) => version === request.major) ?? fitting.at(-1);
   if (found !== undefined) {
     const because = found.image === defaultNode ? {} : { because: `${request.file} asks for Node ${request.words}.` };
@@ -68,11 +68,11 @@ function createUnavailableFinding({ file, words }: VersionRequest, used: number,
 /** Reads a single version from .nvmrc, .node-version or .tool-versions. */
 function readVersionFile(tree: Tree): VersionRequest | undefined {
   for (const file of ['.nvmrc', '.node-version']) {
-    const request = parseSingleVersion(file, tree.text(file, 1000) ?? '');
+    const request = parseSingleVersion(file, tree.readFile(file, 1000) ?? '');
     if (request !== undefined) return request;
   }
   const tool = /^[ \t]{0,9}node(?:js)?[ \t]{1,9}([^\s#]{1,40})/m.exec(
-    tree.text('.tool-versions', 16 * 1024) ?? '',
+    tree.readFile('.tool-versions', 16 * 1024) ?? '',
   )?.[1];
   return tool === undefined ? undefined : parseSingleVersion('.tool-versions', tool);
 }
@@ -83,17 +83,17 @@ function parseSingleVersion(file: string, version: string): VersionRequest | und
   const major = code === undefined ? Number(/^v?(\d{1,3})\b/.exec(words)?.[1]) : names[code];
   return major === undefined || Number.isNaN(major)
     ? undefined
-    : { file, words, major, fits: (each) => each === major };
+    : { file, words, major, isFitting: (each) => each === major };
 }
 
 /** Reads `volta.node`, then the range in `engines.node`. */
 function readManifestVersion(tree: Tree): VersionRequest | undefined {
-  const manifest = parseJson(tree.text('package.json'));
+  const manifest = parseJson(tree.readFile('package.json'));
   const pinned = parseSingleVersion('package.json', readText(manifest, 'volta', 'node') ?? '');
   const range = readText(manifest, 'engines', 'node');
   if (pinned !== undefined || range === undefined) return pinned;
   if (range.length > 200 || semver.validRange(range) === null) return undefined;
-  return { file: 'package.json', words: range, fits: (major) => semver.intersects(range, `${major}.x`) };
+  return { file: 'package.json', words: range, isFitting: (major) => semver.intersects(range, `${major}.x`) };
 }
 
 const legacyOption = '--openssl-legacy-provider';
@@ -103,12 +103,12 @@ const legacyOption = '--openssl-legacy-provider';
  * and is not needed there.
  */
 function inferVersionFromScripts(tree: Tree): VersionRequest | undefined {
-  const manifest = parseJson(tree.text('package.json'));
+  const manifest = parseJson(tree.readFile('package.json'));
   const asks = readKeys(manifest, 'scripts').some((name) =>
     readText(manifest, 'scripts', name)?.includes(legacyOption),
   );
   return asks
-    ? { file: 'package.json', words: `18 by ${legacyOption}`, major: 18, fits: (each) => each >= 17 }
+    ? { file: 'package.json', words: `18 by ${legacyOption}`, major: 18, isFitting: (each) => each >= 17 }
     : undefined;
 }
 
@@ -132,7 +132,7 @@ function inferVersionFromAge(dependencies: Readonly<Record<string, string>>): Ve
         file: 'package.json',
         words: `16 by its ${old[0]} ${dependencies[old[0]] ?? ''}`,
         major: 16,
-        fits: (each) => each === 16,
+        isFitting: (each) => each === 16,
       };
 }
 

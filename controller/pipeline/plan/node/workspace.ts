@@ -86,16 +86,16 @@ function isPageServer(framework: string): boolean {
 
 function addBuilds(chosen: AppPackage, packages: readonly Package[], top: NodeProject): WorkspaceApp {
   const name = chosen.project.name ?? chosen.folder;
-  const own = listBuildCommands({ ...chosen.project, manager: top.manager }, chosen.app.framework);
+  const appCommands = listBuildCommands({ ...chosen.project, manager: top.manager }, chosen.app.framework);
   const needed = listDependencies(chosen, packages).filter(({ project }) => project.scripts['build'] !== undefined);
   const builds =
-    top.dependencies.has('turbo') && chosen.project.name !== undefined && own.length > 0
+    top.dependencies.has('turbo') && chosen.project.name !== undefined && appCommands.length > 0
       ? [
           `TURBO_TELEMETRY_DISABLED=1 TURBO_ENV_MODE=loose node_modules/.bin/turbo run build --filter=${chosen.project.name}`,
         ]
       : [
           ...needed.map(({ folder }) => buildCommandInFolder(folder, runScript(top.manager, 'build'))),
-          ...own.map((build) => buildCommandInFolder(chosen.folder, addProgramPath(build))),
+          ...appCommands.map((build) => buildCommandInFolder(chosen.folder, addProgramPath(build))),
         ];
   const kind = chosen.app.kind === 'files' ? 'web app' : 'server';
   return {
@@ -145,25 +145,28 @@ function createSeveralAppsFinding(apps: readonly AppPackage[]): Finding {
 
 function listPackages(tree: Tree): Package[] {
   const patterns = readPatterns(tree);
-  const wanted = patterns.filter((each) => !each.startsWith('!')).map(toFolderPattern);
-  const unwanted = patterns.filter((each) => each.startsWith('!')).map((each) => toFolderPattern(each.slice(1)));
+  const included = patterns.filter((each) => !each.startsWith('!')).map(toFolderPattern);
+  const excluded = patterns.filter((each) => each.startsWith('!')).map((each) => toFolderPattern(each.slice(1)));
   return tree.entries
     .filter((each) => each.kind === 'file' && posix.basename(each.path) === 'package.json' && each.path.includes('/'))
     .map((each) => posix.dirname(each.path))
     .filter((folder) => !/(?:^|\/)node_modules(?:\/|$)/.test(folder))
-    .filter((folder) => wanted.some((each) => each.test(folder)) && !unwanted.some((each) => each.test(folder)))
+    .filter((folder) => included.some((each) => each.test(folder)) && !excluded.some((each) => each.test(folder)))
     .slice(0, maximumPackages)
     .flatMap((folder) => {
-      const below = tree.below(folder);
+      const below = tree.getSubtree(folder);
       const project = readProject(below);
       return project === undefined ? [] : [{ folder, tree: below, project }];
     });
 }
 
 function readPatterns(tree: Tree): string[] {
-  const manifest = parseJson(tree.text('package.json'));
-  const own = [...readTexts(manifest, 'workspaces'), ...readTexts(manifest, 'workspaces', 'packages')];
-  const listed = own.length > 0 ? own : readTexts(parseYaml(tree.text('pnpm-workspace.yaml', 64 * 1024)), 'packages');
+  const manifest = parseJson(tree.readFile('package.json'));
+  const npmPatterns = [...readTexts(manifest, 'workspaces'), ...readTexts(manifest, 'workspaces', 'packages')];
+  const listed =
+    npmPatterns.length > 0
+      ? npmPatterns
+      : readTexts(parseYaml(tree.readFile('pnpm-workspace.yaml', 64 * 1024)), 'packages');
   return listed.slice(0, 50).filter((each) => each.length <= 200);
 }
 

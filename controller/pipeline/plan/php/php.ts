@@ -112,11 +112,11 @@ function install(tree: Tree): string[] {
 
 /** Installs Composer and extensions if the image does not include them; Docker Hub's does not. */
 function listMissingExtensions(tree: Tree): string[] {
-  const manifest = parseJson(tree.text('composer.json'));
-  const wanted = readKeys(manifest, 'require')
+  const manifest = parseJson(tree.readFile('composer.json'));
+  const required = readKeys(manifest, 'require')
     .filter((name) => extensions.test(name))
     .map((name) => name.slice(4));
-  const modules = [...new Set([...wanted, ...(tree.has('artisan') ? ['pdo_mysql', 'zip'] : [])])];
+  const modules = [...new Set([...required, ...(tree.has('artisan') ? ['pdo_mysql', 'zip'] : [])])];
   const composer = tree.has('composer.json')
     ? renderStep(
         'composer.json',

@@ -50,17 +50,20 @@ function findServer(database: Database | undefined): Service | undefined {
 }
 
 function listVariables(database: Database, service: string): DeclaredVariable[] {
-  const of = (field: DatabaseField): string => `\${{services.${service}.${field}}}`;
-  const address = (name: string): string =>
-    `${database.adapter}://${of('user')}:${of('password')}@${of('host')}:${of('port')}/${name}`;
-  const url = address(of('database'));
+  const formatReference = (field: DatabaseField): string => `\${{services.${service}.${field}}}`;
+  const formatAddress = (name: string): string =>
+    `${database.adapter}://${formatReference('user')}:${formatReference('password')}@${formatReference('host')}:${formatReference('port')}/${name}`;
+  const url = formatAddress(formatReference('database'));
   return [
     // Rails maps the service's own URL scheme to a different gem.
     ...(database.adapter === 'postgresql' ? [] : [{ name: 'DATABASE_URL', value: url }]),
     ...database.variables
       .filter(({ name }) => !usual.test(name))
-      .map(({ name, field }) => ({ name, value: field === 'url' ? url : of(field) })),
-    ...database.others.map((name) => ({ name: `${name.toUpperCase()}_DATABASE_URL`, value: address(`app_${name}`) })),
+      .map(({ name, field }) => ({ name, value: field === 'url' ? url : formatReference(field) })),
+    ...database.others.map((name) => ({
+      name: `${name.toUpperCase()}_DATABASE_URL`,
+      value: formatAddress(`app_${name}`),
+    })),
   ];
 }
 
@@ -68,7 +71,7 @@ function listVariables(database: Database, service: string): DeclaredVariable[] 
 function listVolumes(tree: Tree, database: Database | undefined): DeclaredVolume[] {
   if (database?.adapter !== 'sqlite3' && !hasLocalUploads(tree)) return [];
   const folder = [
-    ...(tree.text('Dockerfile', 64 * 1024) ?? '').matchAll(/^WORKDIR\s{1,9}["']?(\/[\w./-]{1,100})/gim),
+    ...(tree.readFile('Dockerfile', 64 * 1024) ?? '').matchAll(/^WORKDIR\s{1,9}["']?(\/[\w./-]{1,100})/gim),
   ].at(-1)?.[1];
   return [{ name: 'storage', path: folder === undefined ? storage : `${folder.replace(/\/+$/, '')}/storage` }];
 }

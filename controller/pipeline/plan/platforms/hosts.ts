@@ -18,7 +18,7 @@ const processLine = /^([A-Za-z0-9_-]{1,50})[ \t]{0,9}:[ \t]{0,9}(\S[^\n]{0,2000}
 export function readProcfile(tree: Tree): Declaration | undefined {
   const file = 'Procfile';
   const processes = new Map(
-    [...(tree.text(file, 64 * 1024) ?? '').replaceAll('\r', '').matchAll(processLine)].map(
+    [...(tree.readFile(file, 64 * 1024) ?? '').replaceAll('\r', '').matchAll(processLine)].map(
       ([, name = '', command = '']) => [name, command.trim()],
     ),
   );
@@ -47,18 +47,18 @@ export function readProcfile(tree: Tree): Declaration | undefined {
 export function readRailway(tree: Tree): Declaration | undefined {
   const file = ['railway.json', 'railway.toml'].find((name) => tree.has(name));
   if (file === undefined) return undefined;
-  const content = tree.text(file);
+  const content = tree.readFile(file);
   const parsed = file.endsWith('.json') ? parseJson(content) : parseToml(content);
-  const said = (section: string, pattern: RegExp, ...names: readonly string[]): string | undefined =>
+  const findText = (section: string, pattern: RegExp, ...names: readonly string[]): string | undefined =>
     names
       .map((name) => readText(parsed, section, name)?.trim())
       .find((value) => value !== undefined && pattern.test(value));
-  const dockerfile = said('build', /./, 'dockerfilePath')?.replace(/^(?:\.?\/)+/, '');
+  const dockerfile = findText('build', /./, 'dockerfilePath')?.replace(/^(?:\.?\/)+/, '');
   return omitUndefined({
     file,
-    start: said('deploy', /./, 'startCommand'),
-    release: said('deploy', /./, 'preDeployCommand', 'releaseCommand'),
-    healthPath: said('deploy', /^\//, 'healthcheckPath'),
+    start: findText('deploy', /./, 'startCommand'),
+    release: findText('deploy', /./, 'preDeployCommand', 'releaseCommand'),
+    healthPath: findText('deploy', /^\//, 'healthcheckPath'),
     build: dockerfile !== undefined && tree.has(dockerfile) ? { path: '.', dockerfile } : undefined,
   });
 }
@@ -66,7 +66,7 @@ export function readRailway(tree: Tree): Declaration | undefined {
 /** Reads fly.toml: process, port, variables, disks, Dockerfile and release command. */
 export function readFly(tree: Tree): Declaration | undefined {
   const file = 'fly.toml';
-  const parsed = parseToml(tree.text(file));
+  const parsed = parseToml(tree.readFile(file));
   if (parsed === undefined) return undefined;
   return omitUndefined({
     file,
@@ -95,8 +95,8 @@ function readFlyBuild(parsed: unknown, tree: Tree): DeclaredBuild | undefined {
 }
 
 function readFlyDisks(parsed: unknown): DeclaredVolume[] {
-  const given = readField(parsed, 'mounts') ?? readField(parsed, 'mount');
-  const each: unknown[] = Array.isArray(given) ? given : [given];
+  const mounts = readField(parsed, 'mounts') ?? readField(parsed, 'mount');
+  const each: unknown[] = Array.isArray(mounts) ? mounts : [mounts];
   return each.flatMap((mount) => {
     const path = readText(mount, 'destination');
     return path === undefined ? [] : [{ name: 'data', path }];
@@ -104,13 +104,13 @@ function readFlyDisks(parsed: unknown): DeclaredVolume[] {
 }
 
 function readFirst(parsed: unknown, name: string): unknown {
-  const given = readField(parsed, name);
-  return Array.isArray(given) ? (given[0] as unknown) : given;
+  const value = readField(parsed, name);
+  return Array.isArray(value) ? (value[0] as unknown) : value;
 }
 
 export function readHuggingFace(tree: Tree): Declaration | undefined {
   const file = 'README.md';
-  const matter = /^\ufeff?---\r?\n([\s\S]{1,4000}?)\r?\n---/.exec(tree.text(file, 8_000) ?? '')?.[1];
+  const matter = /^\ufeff?---\r?\n([\s\S]{1,4000}?)\r?\n---/.exec(tree.readFile(file, 8_000) ?? '')?.[1];
   const parsed = parseYaml(matter);
   switch (readText(parsed, 'sdk')) {
     case 'docker':
@@ -151,7 +151,7 @@ const secretName = /SECRET|KEY|TOKEN|SALT|PEPPER/;
 
 export function readAppJson(tree: Tree): Declaration | undefined {
   const file = 'app.json';
-  const parsed = parseJson(tree.text(file));
+  const parsed = parseJson(tree.readFile(file));
   // Expo uses a file with this name too, with a single `expo` field.
   if (parsed === undefined || readField(parsed, 'expo') !== undefined) return undefined;
   const env = readKeys(parsed, 'env').flatMap((name): DeclaredVariable[] => {
@@ -160,10 +160,10 @@ export function readAppJson(tree: Tree): Declaration | undefined {
     const value = readText(parsed, 'env', name) ?? readText(parsed, 'env', name, 'value');
     return value === undefined || value === '' ? [] : [{ name, value }];
   });
-  const given = readField(parsed, 'addons');
+  const addonEntries = readField(parsed, 'addons');
   const plans = [
     ...readTexts(parsed, 'addons'),
-    ...(Array.isArray(given) ? given.flatMap((each) => readText(each, 'plan') ?? []) : []),
+    ...(Array.isArray(addonEntries) ? addonEntries.flatMap((each) => readText(each, 'plan') ?? []) : []),
   ];
   const services = addons.flatMap(([pattern, service]) => (plans.some((plan) => pattern.test(plan)) ? [service] : []));
   if (env.length === 0 && services.length === 0) return undefined;
@@ -182,7 +182,7 @@ const warnAboutFunctions = (file: string, folder: string): Finding[] => [
 /** Reads vercel.json. */
 export function readVercel(tree: Tree): Declaration | undefined {
   const file = 'vercel.json';
-  const parsed = parseJson(tree.text(file));
+  const parsed = parseJson(tree.readFile(file));
   const folder = toSiteFolder(readText(parsed, 'outputDirectory'));
   const hasFunctions = tree.entries.some(
     ({ kind, path }) => kind === 'file' && /^api\/[^/]{1,100}\.(?:js|ts|py|go)$/.test(path),
@@ -204,7 +204,7 @@ export function readVercel(tree: Tree): Declaration | undefined {
 /** Reads netlify.toml. */
 export function readNetlify(tree: Tree): Declaration | undefined {
   const file = 'netlify.toml';
-  const parsed = parseToml(tree.text(file));
+  const parsed = parseToml(tree.readFile(file));
   const folder = toSiteFolder(readText(parsed, 'build', 'publish'));
   if (parsed === undefined || folder === undefined || readText(parsed, 'build', 'base') !== undefined) return undefined;
   const functions = readText(parsed, 'build', 'functions') ?? readText(parsed, 'functions', 'directory');

@@ -10,7 +10,7 @@ import type { Declaration } from './declaration.ts';
  * A single word, or words that refer to the app itself: STRIPE_SECRET_KEY and GITHUB_CLIENT_SECRET belong to other
  * services.
  */
-const own =
+const secretNamePattern =
   /^(?:(?:APP|APPLICATION|AUTH|BETTER_AUTH|NEXTAUTH|NEXT_AUTH|SESSION|COOKIE|JWT|JWT_ACCESS|JWT_REFRESH|ACCESS_TOKEN|REFRESH_TOKEN|TOKEN|DJANGO|FLASK|SERVER|SITE|CSRF|SIGNING|HASH|HMAC|WEBUI)_)?SECRET(?:_KEY)?$/;
 /** Names that always belong to the app, whatever their prefix. */
 const always = /(?:^|_)(?:SECRET_KEY_BASE|SESSION_SECRET|COOKIE_SECRET|JWT_SECRET|JWT_SECRET_KEY)$/;
@@ -29,7 +29,7 @@ const samples = [
 
 /** Returns whether a variable with this name is one of the app's own secrets. */
 export function isOwnSecret(variable: string): boolean {
-  return own.test(variable) || always.test(variable);
+  return secretNamePattern.test(variable) || always.test(variable);
 }
 
 export function readOwnSecrets(tree: Tree): Declaration | undefined {
@@ -47,7 +47,7 @@ interface OwnSecret {
 
 function findSampleSecrets(tree: Tree): OwnSecret[] {
   return samples.flatMap((file) =>
-    [...parseEnv(tree.text(file, 64 * 1024) ?? '').keys()].filter(isOwnSecret).map((name) => ({ file, name })),
+    [...parseEnv(tree.readFile(file, 64 * 1024) ?? '').keys()].filter(isOwnSecret).map((name) => ({ file, name })),
   );
 }
 
@@ -55,7 +55,7 @@ const ofSettings = /^\s*SECRET_KEY\b[^\n]{0,80}(?:[Ee]nv|config|[Ss]ecret)[^\n]{
 
 function findDjangoSecrets(tree: Tree): OwnSecret[] {
   return listSettingsFiles(tree).flatMap((file) => {
-    const name = ofSettings.exec(tree.text(file) ?? '')?.[1];
+    const name = ofSettings.exec(tree.readFile(file) ?? '')?.[1];
     return name !== undefined && /SECRET|KEY/.test(name) ? [{ file, name }] : [];
   });
 }
@@ -68,5 +68,7 @@ const frameworks = [
 ];
 
 function findByFramework(tree: Tree): OwnSecret[] {
-  return frameworks.flatMap(({ file, pattern, name }) => (pattern.test(tree.text(file) ?? '') ? [{ file, name }] : []));
+  return frameworks.flatMap(({ file, pattern, name }) =>
+    pattern.test(tree.readFile(file) ?? '') ? [{ file, name }] : [],
+  );
 }

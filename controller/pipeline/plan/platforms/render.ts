@@ -43,7 +43,7 @@ const properties: Readonly<Record<string, string>> = {
 
 export function readRender(tree: Tree): Declaration | undefined {
   const file = ['render.yaml', 'render.yml'].find((name) => tree.has(name));
-  const parsed = blueprint.safeParse(parseYaml(file === undefined ? undefined : tree.text(file)));
+  const parsed = blueprint.safeParse(parseYaml(file === undefined ? undefined : tree.readFile(file)));
   if (file === undefined || !parsed.success) return undefined;
   const services = parsed.data.services.flatMap((each) => service.safeParse(each).data ?? []);
   const web = services.find(({ type }) => type === 'web') ?? services.find(({ type }) => type === 'static_site');
@@ -84,9 +84,9 @@ function toVariables(entries: z.infer<typeof variable> | undefined): DeclaredVar
   if (entries === undefined) return [];
   const { key: name, value, generateValue } = entries;
   if (generateValue === true) return [{ name, value: askedSecret }];
-  const said =
+  const resolvedValue =
     value ?? toPlaceholder('db', entries.fromDatabase) ?? toPlaceholder('redis', selectRedis(entries.fromService));
-  return said === undefined || said === '' ? [] : [{ name, value: said }];
+  return resolvedValue === undefined || resolvedValue === '' ? [] : [{ name, value: resolvedValue }];
 }
 
 type Source = { readonly type?: string | undefined; readonly property?: string | undefined } | undefined;

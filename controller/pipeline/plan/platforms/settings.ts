@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import { type AppManifest, authorLimits, type ReportedSettings } from '../../../../crds/app-manifest.ts';
 import { resolveSpec } from '../../../../crds/effective-settings.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
-import { type PipelineInput, toConfigured } from '../../contract.ts';
+import { type PipelineInput, toResolvableApp } from '../../contract.ts';
 import { parseJson, readField } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { findDockerfile } from '../dockerfile/find.ts';
@@ -24,20 +24,24 @@ interface PlatformSettings {
 }
 
 /** Merges the settings of a repository's tree; `own` is the content of moorage.yaml. */
-export function mergePlatforms(tree: Tree, own: AppManifest | undefined, baseInput: PipelineInput): PlatformSettings {
-  const chosen = findChoice(own, baseInput);
+export function mergePlatforms(
+  tree: Tree,
+  ownSettings: AppManifest | undefined,
+  baseInput: PipelineInput,
+): PlatformSettings {
+  const chosen = findChoice(ownSettings, baseInput);
   const declarations = readDeclarations(tree, { path: chosen?.path, repository: toRepositoryName(baseInput.repo) });
   const merged = combine(declarations);
   const { build, dockerfile } = resolveBuild(tree, chosen, merged.build);
-  const volumes = limitDisks(merged.volumes, readDockerfileVolumes(tree.text(dockerfile)));
+  const volumes = limitDisks(merged.volumes, readDockerfileVolumes(tree.readFile(dockerfile)));
   const hint = merged.port === undefined ? findHintedPort(tree, dockerfile) : undefined;
   const platformSettings = limitSettings(
-    { ...merged, build, volumes: volumes.kept, port: hint?.port ?? merged.port },
-    own,
+    { ...merged, build, volumes: volumes.disks, port: hint?.port ?? merged.port },
+    ownSettings,
   );
-  const ofImage = merged.volumes.length === 0 && volumes.kept.length > 0 ? [dockerfile] : [];
+  const ofImage = merged.volumes.length === 0 && volumes.disks.length > 0 ? [dockerfile] : [];
   const files = listSources(declarations, [...ofImage, ...(hint === undefined ? [] : [hint.file])]);
-  const settings = mergeSettings(own, platformSettings.settings, files);
+  const settings = mergeSettings(ownSettings, platformSettings.settings, files);
   return {
     settings,
     findings: [
@@ -88,10 +92,10 @@ function listSources(declarations: readonly Declaration[], more: readonly string
 
 /** Returns the folder and Dockerfile if moorage.yaml or the HostedApp specifies them. */
 function findChoice(
-  own: AppManifest | undefined,
+  ownSettings: AppManifest | undefined,
   baseInput: PipelineInput,
 ): { path: string; dockerfile: string } | undefined {
-  const { source, build } = resolveSpec(toConfigured(baseInput), own);
+  const { source, build } = resolveSpec(toResolvableApp(baseInput), ownSettings);
   const { dockerfile, strategy, target } = build;
   const folder = posix.normalize(source.path);
   const isUsual =
@@ -124,11 +128,11 @@ function readDeclarations(tree: Tree, options: { path: string | undefined; repos
       readGemfile,
     ].map((read) => read(tree)),
     // Packages are the weakest evidence: they count only if no file declares more.
-    ...Object.values(planners).map((planner) => planner.declareSettings?.(tree.below(options.path ?? '.'))),
+    ...Object.values(planners).map((planner) => planner.declareSettings?.(tree.getSubtree(options.path ?? '.'))),
   ].filter((each) => each !== undefined);
 }
 
-export interface Combined {
+export interface CombinedDeclaration {
   readonly build: Declaration['build'] | undefined;
   readonly command: readonly string[] | undefined;
   readonly port: number | undefined;
@@ -141,16 +145,16 @@ export interface Combined {
 /** The app's own address at another platform. */
 const otherPlatform = /\.(?:onrender\.com|fly\.dev|herokuapp\.com|railway\.app|vercel\.app|netlify\.app|hf\.space)\b/i;
 
-function combine(declarations: readonly Declaration[]): Combined {
-  const first = <Value>(of: (declaration: Declaration) => Value | undefined): Value | undefined =>
+function combine(declarations: readonly Declaration[]): CombinedDeclaration {
+  const findFirst = <Value>(of: (declaration: Declaration) => Value | undefined): Value | undefined =>
     declarations.map(of).find((value) => value !== undefined && !(Array.isArray(value) && value.length === 0));
-  const services = first((each) => each.services) ?? [];
+  const services = findFirst((each) => each.services) ?? [];
   return {
-    build: first((each) => each.build),
-    command: first((each) => each.command),
-    port: first((each) => each.port),
-    healthPath: first((each) => each.healthPath),
-    volumes: first((each) => each.volumes) ?? [],
+    build: findFirst((each) => each.build),
+    command: findFirst((each) => each.command),
+    port: findFirst((each) => each.port),
+    healthPath: findFirst((each) => each.healthPath),
+    volumes: findFirst((each) => each.volumes) ?? [],
     env: combineVariables(declarations, new Set(services.map(({ name }) => name))),
     services,
   };
@@ -174,18 +178,18 @@ function hasOnlyKnownServices(value: string, names: ReadonlySet<string>): boolea
 function limitDisks(
   declared: readonly DeclaredVolume[],
   ofImage: readonly DeclaredVolume[],
-): { kept: DeclaredVolume[]; findings: Finding[] } {
-  const all = [...declared, ...ofImage].filter(
+): { disks: DeclaredVolume[]; findings: Finding[] } {
+  const declaredDisks = [...declared, ...ofImage].filter(
     ({ name, path }, index, list) =>
       list.findIndex((each) => each.path === path || each.name === name) === index &&
       !list.some((each) => each.path !== path && path.startsWith(`${each.path}/`)),
   );
-  const kept = all.slice(0, authorLimits.volumes.count);
-  const left = all.slice(authorLimits.volumes.count).map(({ path }) => path);
-  if (left.length === 0) return { kept, findings: [] };
-  const what = `The app declares ${all.length} volumes; ${kept.length} get a disk. What is written to ${left.slice(0, 5).join(', ')} does not last.`;
+  const disks = declaredDisks.slice(0, authorLimits.volumes.count);
+  const droppedPaths = declaredDisks.slice(authorLimits.volumes.count).map(({ path }) => path);
+  if (droppedPaths.length === 0) return { disks, findings: [] };
+  const what = `The app declares ${declaredDisks.length} volumes; ${disks.length} get a disk. What is written to ${droppedPaths.slice(0, 5).join(', ')} does not last.`;
   return {
-    kept,
+    disks,
     findings: [
       {
         rule: 'data/too-many-volumes',
@@ -240,7 +244,7 @@ function readForwardedPort(tree: Tree): { file: string; port: number } | undefin
   const file = ['.devcontainer/devcontainer.json', '.devcontainer.json'].find((name) => tree.has(name));
   if (file === undefined) return undefined;
   // These files often contain comments. A // inside a text may be misread as one, which only loses the hint.
-  const plain = (tree.text(file, 64 * 1024) ?? '')
+  const plain = (tree.readFile(file, 64 * 1024) ?? '')
     .replaceAll(/^[ \t]{0,40}\/\/.*$/gm, '')
     .replaceAll(/,(\s{0,100}[}\]])/g, '$1');
   const ports = readField(parseJson(plain), 'forwardPorts');

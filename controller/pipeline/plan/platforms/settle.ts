@@ -8,7 +8,7 @@ import {
 } from '../../../../crds/app-manifest.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { omitUndefined } from '../../../../lib/values.ts';
-import type { Combined } from './settings.ts';
+import type { CombinedDeclaration } from './settings.ts';
 import type { DeclaredBuild } from './declaration.ts';
 
 /** Space in a report for everything other than the settings. */
@@ -16,34 +16,34 @@ const noteBytes = 300;
 
 /** Keeps the declared settings that are valid, and reports variables that had to be left out. */
 export function limitSettings(
-  declared: Combined,
-  own: AppManifest | undefined,
+  declared: CombinedDeclaration,
+  ownSettings: AppManifest | undefined,
 ): { settings: AppManifest; findings: Finding[] } {
-  const base = toParts(declared, own).reduce<AppManifest>((settings, part) => addPart(settings, part), {});
-  const room = maximumManifestBytes - countBytes(own ?? {}) - noteBytes;
-  const taken = new Set(['PORT', ...(own?.run?.env ?? []).map(({ name }) => name)]);
-  const left: string[] = [];
+  const base = toParts(declared, ownSettings).reduce<AppManifest>((settings, part) => addPart(settings, part), {});
+  const room = maximumManifestBytes - countBytes(ownSettings ?? {}) - noteBytes;
+  const taken = new Set(['PORT', ...(ownSettings?.run?.env ?? []).map(({ name }) => name)]);
+  const omitted: string[] = [];
   const settings = declared.env
     .filter(({ name }) => !taken.has(name))
     .toSorted((one, other) => weighVariable(one.value) - weighVariable(other.value))
     .reduce<AppManifest>((current, variable) => {
       const next = addPart(current, { run: { env: [...(current.run?.env ?? []), variable] } });
       if (next !== current && countBytes(next) <= room) return next;
-      left.push(variable.name);
+      omitted.push(variable.name);
       return current;
     }, base);
-  return { settings, findings: left.length === 0 ? [] : [reportTooMany(left)] };
+  return { settings, findings: omitted.length === 0 ? [] : [reportTooMany(omitted)] };
 }
 
 type Part = { readonly run?: object; readonly [name: string]: unknown };
 
 /** Splits everything except variables into parts, each of which is validated separately. */
-function toParts(declared: Combined, own: AppManifest | undefined): Part[] {
+function toParts(declared: CombinedDeclaration, ownSettings: AppManifest | undefined): Part[] {
   const { port, healthPath, command, services, volumes } = declared;
   const run = { port, healthPath, command, volumes: volumes.length === 0 ? undefined : volumes };
   return [
     ...toBuildParts(declared.build),
-    ...(own?.services === undefined && services.length > 0 ? [{ services }] : []),
+    ...(ownSettings?.services === undefined && services.length > 0 ? [{ services }] : []),
     ...Object.entries(run).flatMap(([name, value]) => (value === undefined ? [] : [{ run: { [name]: value } }])),
   ];
 }
@@ -94,24 +94,24 @@ function reportTooMany(names: readonly string[]): Finding {
 
 /** Layers moorage.yaml over the other settings. */
 export function mergeSettings(
-  own: AppManifest | undefined,
+  ownSettings: AppManifest | undefined,
   platformSettings: AppManifest,
   file: string,
 ): ReportedSettings | undefined {
-  if (file === '' || Object.keys(platformSettings).length === 0) return own;
-  return mergeSections(own ?? {}, platformSettings, file);
+  if (file === '' || Object.keys(platformSettings).length === 0) return ownSettings;
+  return mergeSections(ownSettings ?? {}, platformSettings, file);
 }
 
-function mergeSections(own: AppManifest, platformSettings: AppManifest, file: string): ReportedSettings {
-  const ownFields = new Set(listLeaves(own));
-  const env = mergeVariables(own, platformSettings);
+function mergeSections(ownSettings: AppManifest, platformSettings: AppManifest, file: string): ReportedSettings {
+  const ownFields = new Set(listLeaves(ownSettings));
+  const env = mergeVariables(ownSettings, platformSettings);
   return {
     ...platformSettings,
-    ...own,
-    ...toSection('build', { ...platformSettings.build, ...own.build }),
+    ...ownSettings,
+    ...toSection('build', { ...platformSettings.build, ...ownSettings.build }),
     ...toSection('run', {
       ...platformSettings.run,
-      ...own.run,
+      ...ownSettings.run,
       ...omitUndefined({ env: env.length === 0 ? undefined : env }),
     }),
     platform: {
@@ -131,10 +131,10 @@ function toSection<Name extends 'build' | 'run'>(
 }
 
 function mergeVariables(
-  own: AppManifest | undefined,
+  ownSettings: AppManifest | undefined,
   platformSettings: AppManifest,
 ): { name: string; value: string }[] {
-  const ownVariables = own?.run?.env ?? [];
+  const ownVariables = ownSettings?.run?.env ?? [];
   return [
     ...ownVariables,
     ...(platformSettings.run?.env ?? []).filter((each) => !ownVariables.some(({ name }) => name === each.name)),

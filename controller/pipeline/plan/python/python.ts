@@ -85,12 +85,12 @@ function createNoPackagesProblem(framework: string): Problem {
   };
 }
 
-function createSeveralProgramsProblem(one: PythonStart, other: PythonStart): Problem {
+function createSeveralProgramsProblem(start: PythonStart, otherStart: PythonStart): Problem {
   return {
     problem: {
       rule: 'plan/several-programs',
       severity: 'error',
-      message: `The app has two programs: ${one.because} ${other.because} Started alone, either is half of it.`,
+      message: `The app has two programs: ${start.because} ${otherStart.because} Started alone, either is half of it.`,
       fix: 'Set run.command in moorage.yaml to what starts the app, such as ["sh", "-c", "uvicorn api:app --port 9000 & exec streamlit run ui.py --server.port $PORT"], or add a Dockerfile.',
     },
   };
@@ -263,7 +263,7 @@ function renderSetuptools({ version }: PythonChoice): string {
  */
 function renderOwnProject(tree: Tree, packages: PythonPackages | undefined, start: PythonStart | undefined): string[] {
   if (packages === undefined || !tree.has('pyproject.toml')) return [];
-  const content = tree.text('pyproject.toml') ?? '';
+  const content = tree.readFile('pyproject.toml') ?? '';
   const scripted = /^\[(?:project|tool\.poetry)\.scripts\]/m.test(content);
   if (start?.ofProject !== true && !(scripted && /^\[build-system\]/m.test(content))) return [];
   const install = `SETUPTOOLS_SCM_PRETEND_VERSION=0.0.0 PDM_BUILD_SCM_VERSION=0.0.0 POETRY_DYNAMIC_VERSIONING_BYPASS=0.0.0 ${uv} pip install --python /opt/venv/bin/python --no-deps .`;
@@ -287,7 +287,7 @@ function renderTreeCopy(hasPages: boolean): string {
 }
 
 function renderRunStage(tree: Tree, port: number, { packages, start, choice, hasPages }: Parts): string[] {
-  const sourceFolder = tree.entry('src')?.kind === 'directory' ? ':/app/src' : '';
+  const sourceFolder = tree.getEntry('src')?.kind === 'directory' ? ':/app/src' : '';
   const hosts = findDjangoFolder(tree) === undefined ? {} : buildAllowedHosts(tree);
   const environment = Object.entries({ ...hosts, ...start?.environment })
     .map(([name, value]) => ` ${name}=${value}`)
@@ -325,7 +325,7 @@ function renderStaticFiles(tree: Tree, hasPages: boolean): string[] {
 function shouldCollectStatic(tree: Tree): boolean {
   return (
     findDjangoFolder(tree) !== undefined &&
-    listSettingsFiles(tree).some((path) => /^\s*STATIC_ROOT\b/m.test(tree.text(path) ?? ''))
+    listSettingsFiles(tree).some((path) => /^\s*STATIC_ROOT\b/m.test(tree.readFile(path) ?? ''))
   );
 }
 

@@ -17,7 +17,7 @@ const locks = ['uv.lock', 'poetry.lock', 'Pipfile.lock'];
 
 /** Finds the app that rxconfig.py names; undefined if there is none. */
 export function findReflexStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
-  const config = tree.text(configFile, 64 * 1024) ?? '';
+  const config = tree.readFile(configFile, 64 * 1024) ?? '';
   const name = /\bapp_name\s{0,9}=\s{0,9}["']([A-Za-z_]\w{0,60})["']/.exec(config)?.[1];
   if (name === undefined || !(names.has('reflex') || hasImport(config, 'reflex'))) return undefined;
   return {
@@ -42,7 +42,7 @@ function readModuleName(config: string): string | undefined {
 }
 
 function formatCommand(tree: Tree, module: string): string {
-  const migrate = tree.entry('alembic')?.kind === 'directory' ? '( reflex db migrate ) && ' : '';
+  const migrate = tree.getEntry('alembic')?.kind === 'directory' ? '( reflex db migrate ) && ' : '';
   return `${migrate}exec granian --interface asgi --factory --host 0.0.0.0 --port $PORT ${module}:app`;
 }
 
@@ -58,18 +58,18 @@ export function findReflexProblem(
   start: PythonStart | undefined,
 ): Problem | undefined {
   if (!isReflex(start) || packages === undefined) return undefined;
-  const asked = readRequestedRange(tree, packages.file, 'reflex');
-  if (asked !== undefined && isBelow(asked, firstReflex)) return createTooOldProblem(packages.file, asked);
+  const range = readRequestedRange(tree, packages.file, 'reflex');
+  if (range !== undefined && isBelow(range, firstReflex)) return createTooOldProblem(packages.file, range);
   return findMissingImage(input, [defaultNode], 'Reflex', configFile);
 }
 
-function createTooOldProblem(file: string, asked: string): Problem {
+function createTooOldProblem(file: string, range: string): Problem {
   return {
     problem: {
       rule: 'plan/reflex-version',
       severity: 'error',
       file,
-      message: `The app asks for Reflex ${asked}. Reflex older than ${firstReflex} cannot be planned: it fetches Node from GitHub, and serves its pages and its events on two ports.`,
+      message: `The app asks for Reflex ${range}. Reflex older than ${firstReflex} cannot be planned: it fetches Node from GitHub, and serves its pages and its events on two ports.`,
       fix: `Ask for reflex>=${firstReflex} and follow Reflex's notes on upgrading, or add a Dockerfile.`,
     },
   };
@@ -118,10 +118,10 @@ const settings: Readonly<Record<string, string>> = {
 
 /** Build arguments that the author does not set: settings, and a placeholder for each key. */
 function buildDefaultArguments(tree: Tree, input: PlanInput, names: ReadonlySet<string>): string[] {
-  const given = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
+  const variables = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
   const keys = listPlaceholderKeys(tree, names, listReadVariables(tree)).map((each) => [each, placeholder] as const);
   return [...Object.entries(settings), ...keys]
-    .filter(([each]) => !given.has(each))
+    .filter(([each]) => !variables.has(each))
     .map(([each, value]) => `ARG ${each}=${value}`);
 }
 

@@ -3,18 +3,18 @@ import type { Tree } from '../../tree.ts';
 import { renderStep } from '../recipe.ts';
 import { readConda } from './packages/conda.ts';
 
-interface Needs {
+interface PackageNeeds {
   readonly build?: readonly string[];
   readonly run?: readonly string[];
 }
 
 const compiler = ['build-essential', 'python3-dev'];
-const opencv: Needs = { run: ['libgl1', 'libglib2.0-0', 'libxcb1'] };
-const ffmpeg: Needs = { run: ['ffmpeg'] };
-const compiled: Needs = { build: compiler };
+const opencv: PackageNeeds = { run: ['libgl1', 'libglib2.0-0', 'libxcb1'] };
+const ffmpeg: PackageNeeds = { run: ['ffmpeg'] };
+const compiled: PackageNeeds = { build: compiler };
 
 /** By normalized name. The library names exist in every Debian release used here. */
-const needs: Readonly<Record<string, Needs>> = {
+const needs: Readonly<Record<string, PackageNeeds>> = {
   psycopg2: { build: [...compiler, 'libpq-dev'], run: ['libpq5'] },
   psycopg: { run: ['libpq5'] },
   'psycopg-c': { build: [...compiler, 'libpq-dev'], run: ['libpq5'] },
@@ -80,7 +80,7 @@ const maximumPackages = 100;
 
 /** Renders the steps that install Debian packages in the build image or the final image. */
 export function renderSystemPackages(tree: Tree, names: ReadonlySet<string>, stage: 'build' | 'run'): string[] {
-  const wanted = [...names].flatMap((name) => (Object.hasOwn(needs, name) ? (needs[name]?.[stage] ?? []) : []));
+  const systemPackages = [...names].flatMap((name) => (Object.hasOwn(needs, name) ? (needs[name]?.[stage] ?? []) : []));
   const because = [...names].filter((name) => Object.hasOwn(needs, name) && needs[name]?.[stage] !== undefined);
   const git = stage === 'build' && hasGitRequirement(tree) ? ['git'] : [];
   const conda = tree.has('requirements.txt') || tree.has('pyproject.toml') ? [] : (readConda(tree)?.debian ?? []);
@@ -89,14 +89,14 @@ export function renderSystemPackages(tree: Tree, names: ReadonlySet<string>, sta
     ...install(
       because.length === 0 ? 'plan' : because.slice(0, 5).join(', '),
       'installing the Debian packages that Python packages need',
-      [...new Set([...wanted, ...git, ...conda])],
+      [...new Set([...systemPackages, ...git, ...conda])],
     ),
   ];
 }
 
 /** packages.txt lists Debian packages, one per line, as on Streamlit and Hugging Face. */
 function readListedPackages(tree: Tree): string[] {
-  return (tree.text('packages.txt', 16 * 1024) ?? '')
+  return (tree.readFile('packages.txt', 16 * 1024) ?? '')
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => /^[a-z0-9][a-z0-9+.-]{1,80}$/.test(line));
@@ -112,7 +112,7 @@ function hasGitRequirement(tree: Tree): boolean {
     'environment.yml',
     'poetry.lock',
   ].some((file) =>
-    /git\+(?:https?|ssh):|\bgit\s?=\s?["']https?:|source = \{ git =|type = "git"/.test(tree.text(file) ?? ''),
+    /git\+(?:https?|ssh):|\bgit\s?=\s?["']https?:|source = \{ git =|type = "git"/.test(tree.readFile(file) ?? ''),
   );
 }
 

@@ -75,12 +75,12 @@ function selectNearest(request: RequestedPython, fitting: readonly PythonChoice[
 
 /** Reads a single version from the files that can name one; the first file wins. */
 function findRequestedVersion(tree: Tree): RequestedPython | undefined {
-  const pipfile = parseToml(tree.text('Pipfile'));
+  const pipfile = parseToml(tree.readFile('Pipfile'));
   const conda = readConda(tree);
   const candidates: readonly (readonly [file: string, version: string | undefined])[] = [
     ['.python-version', readPlainVersion(tree, '.python-version')],
     ['runtime.txt', readPlainVersion(tree, 'runtime.txt')],
-    ['.tool-versions', /^python[ \t]{1,9}(\d\S{0,20})/m.exec(tree.text('.tool-versions', 4096) ?? '')?.[1]],
+    ['.tool-versions', /^python[ \t]{1,9}(\d\S{0,20})/m.exec(tree.readFile('.tool-versions', 4096) ?? '')?.[1]],
     [
       'Pipfile',
       readText(pipfile, 'requires', 'python_version') ?? readText(pipfile, 'requires', 'python_full_version'),
@@ -88,17 +88,17 @@ function findRequestedVersion(tree: Tree): RequestedPython | undefined {
     [conda?.file ?? '', conda?.python],
   ];
   return candidates.flatMap(([file, version]) => {
-    const asked = /3\.\d{1,3}/.exec(version ?? '')?.[0];
-    return asked === undefined ? [] : [{ file, requestedVersion: asked }];
+    const requestedVersion = /3\.\d{1,3}/.exec(version ?? '')?.[0];
+    return requestedVersion === undefined ? [] : [{ file, requestedVersion }];
   })[0];
 }
 
 function readPlainVersion(tree: Tree, file: string): string | undefined {
-  return /^\s{0,20}(?:c?python-)?(3\.\d{1,3})/m.exec(tree.text(file, 1000) ?? '')?.[1];
+  return /^\s{0,20}(?:c?python-)?(3\.\d{1,3})/m.exec(tree.readFile(file, 1000) ?? '')?.[1];
 }
 
 function findRequestedRange(tree: Tree): RequestedPython | undefined {
-  const project = parseToml(tree.text('pyproject.toml'));
+  const project = parseToml(tree.readFile('pyproject.toml'));
   const requestedVersion =
     readText(project, 'project', 'requires-python') ??
     readText(project, 'tool', 'poetry', 'dependencies', 'python') ??
@@ -106,7 +106,9 @@ function findRequestedRange(tree: Tree): RequestedPython | undefined {
   if (requestedVersion !== undefined)
     return requestedVersion.length > 100 ? undefined : { file: 'pyproject.toml', requestedVersion };
   for (const file of ['setup.cfg', 'setup.py']) {
-    const required = /^\s{0,20}python_requires\s{0,9}=\s{0,9}["']?([^"'\n#]{1,100})/m.exec(tree.text(file) ?? '')?.[1];
+    const required = /^\s{0,20}python_requires\s{0,9}=\s{0,9}["']?([^"'\n#]{1,100})/m.exec(
+      tree.readFile(file) ?? '',
+    )?.[1];
     if (required !== undefined) return { file, requestedVersion: required.trim() };
   }
   return undefined;
@@ -182,7 +184,7 @@ function listTestedPythons(tree: Tree): readonly { readonly file: string; readon
     .filter(({ kind, path }) => kind === 'file' && workflow.test(path))
     .slice(0, maximumFiles)
     .flatMap(({ path }) => {
-      const minors = parseNamedMinors(tree.text(path, fileBytes) ?? '');
+      const minors = parseNamedMinors(tree.readFile(path, fileBytes) ?? '');
       return minors.length === 0 ? [] : [{ file: path, lowest: `3.${Math.min(...minors)}` }];
     });
 }

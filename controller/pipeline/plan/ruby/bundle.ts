@@ -60,7 +60,7 @@ export function readBundle(tree: Tree): Bundle {
 }
 
 function readLines(tree: Tree, file: string): string {
-  return (tree.text(file) ?? '').replaceAll('\r', '');
+  return (tree.readFile(file) ?? '').replaceAll('\r', '');
 }
 
 function isForLinux(lock: string): boolean {

@@ -35,7 +35,7 @@ const gems: readonly (readonly [Adapter, readonly string[]])[] = [
 ];
 const settings = 'config/database.yml';
 const samples = ['example', 'sample', 'default', 'dist', 'template'].map((end) => `${settings}.${end}`);
-const given =
+const environmentPattern =
   /^\s{0,40}(url|host|port|username|user|password|database):[^\n]{0,200}?\bENV(?:\.fetch\(|\[)\s{0,9}["']([A-Z]\w{0,60})["']/gm;
 
 /** Finds a sample of the settings, if the file itself is not in the repository. */
@@ -45,7 +45,7 @@ export function findSampleSettings(tree: Tree): string | undefined {
 
 export function findDatabase(tree: Tree, bundle: Bundle): Database | undefined {
   const file = tree.has(settings) ? settings : findSampleSettings(tree);
-  const yaml = (file === undefined ? '' : (tree.text(file, 64 * 1024) ?? '')).replace(/^\s{0,40}#.*$/gm, '');
+  const yaml = (file === undefined ? '' : (tree.readFile(file, 64 * 1024) ?? '')).replace(/^\s{0,40}#.*$/gm, '');
   const production = extractProduction(yaml);
   const named = adapters.find(([, pattern]) => pattern.test(production))?.[0];
   const adapter = named ?? gems.find(([, names]) => bundle.has(...names))?.[0];
@@ -69,7 +69,7 @@ function extractProduction(yaml: string): string {
 }
 
 function listVariables(production: string): Database['variables'] {
-  const found = [...production.matchAll(given)].map(([, key = '', name = '']) => ({
+  const found = [...production.matchAll(environmentPattern)].map(([, key = '', name = '']) => ({
     name,
     field: (key === 'username' ? 'user' : key) as DatabaseField,
   }));

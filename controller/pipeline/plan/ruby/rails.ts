@@ -22,7 +22,7 @@ const pipelines = [
 
 /** Builds the image's variables, which run.env overrides. */
 export function buildRailsEnvironment(tree: Tree, bundle: Bundle, database: Database | undefined): string {
-  const puma = tree.text('config/puma.rb') ?? '';
+  const puma = tree.readFile('config/puma.rb') ?? '';
   return [
     'RAILS_ENV=production RAILS_LOG_TO_STDOUT=true RAILS_SERVE_STATIC_FILES=true PIDFILE=/tmp/server.pid',
     ...(database?.adapter === 'sqlite3' && !database.isInStorage
@@ -38,14 +38,14 @@ export function renderRailsAssets(
   tree: Tree,
   bundle: Bundle,
   database: Database | undefined,
-  given: ReadonlySet<string>,
+  setNames: ReadonlySet<string>,
 ): string[] {
   const hasPipeline =
     bundle.has(...pipelines) || (!bundle.isLocked && tree.entries.some((each) => each.path.startsWith('app/assets/')));
   if (!hasPipeline) return [];
   const variables = { ...buildPlaceholders(tree), ...buildDummyValues(database) };
   const assigned = Object.entries(variables)
-    .filter(([name]) => !given.has(name))
+    .filter(([name]) => !setNames.has(name))
     .map(([name, value]) => `${name}=${quoteShellWord(value)}`);
   return renderStep(
     'Gemfile',
@@ -65,7 +65,16 @@ function buildDummyValues(database: Database | undefined): Record<string, string
 }
 
 const required = /\bENV\.fetch\(\s{0,9}["']([A-Z]\w{0,60})["']\s{0,9}\)(?!\s{0,9}(?:\{|do\b))/g;
-const own = new Set(['PORT', 'RAILS_ENV', 'RACK_ENV', 'PIDFILE', 'DATABASE_URL', 'SECRET_KEY_BASE', 'HOME', 'PATH']);
+const reservedNames = new Set([
+  'PORT',
+  'RAILS_ENV',
+  'RACK_ENV',
+  'PIDFILE',
+  'DATABASE_URL',
+  'SECRET_KEY_BASE',
+  'HOME',
+  'PATH',
+]);
 const maximumFiles = 100;
 
 /** Compiling assets reads the configuration too, so variables that it requires get placeholder values. */
@@ -77,11 +86,11 @@ function buildPlaceholders(tree: Tree): Record<string, string> {
     .filter((each) => !/^config\/environments\/(?:development|test)\.rb$/.test(each.path))
     .slice(0, maximumFiles);
   const names = files.flatMap((each) =>
-    [...(tree.text(each.path, 64 * 1024) ?? '').matchAll(required)].map(([, name = '']) => name),
+    [...(tree.readFile(each.path, 64 * 1024) ?? '').matchAll(required)].map(([, name = '']) => name),
   );
   return Object.fromEntries(
     [...new Set(names)]
-      .filter((name) => !own.has(name))
+      .filter((name) => !reservedNames.has(name))
       .slice(0, 40)
       .map((name) => [name, choosePlaceholder(name)]),
   );
@@ -108,14 +117,14 @@ export function formatMigration(task: string): string {
 /** Uploads go to the folder storage, unless the production settings use another service. */
 export function hasLocalUploads(tree: Tree): boolean {
   return (
-    /active_storage\.service\s{0,9}=\s{0,9}:local\b/.test(tree.text('config/environments/production.rb') ?? '') &&
+    /active_storage\.service\s{0,9}=\s{0,9}:local\b/.test(tree.readFile('config/environments/production.rb') ?? '') &&
     ['db/schema.rb', 'db/structure.sql'].some(
-      (file) => tree.text(file)?.includes('active_storage_attachments') === true,
+      (file) => tree.readFile(file)?.includes('active_storage_attachments') === true,
     )
   );
 }
 
-const asked = /["']((?:[A-Z]\w{0,30}_)?(?:SESSION_SECRET|SECRET_KEY_BASE|SECRET_TOKEN|COOKIE_SECRET))["']/g;
+const secretPattern = /["']((?:[A-Z]\w{0,30}_)?(?:SESSION_SECRET|SECRET_KEY_BASE|SECRET_TOKEN|COOKIE_SECRET))["']/g;
 const code = /^(?:[\w-]{1,60}\.r[bu]|config\/(?:[\w-]{1,60}\/)?[\w-]{1,60}\.(?:rb|yml))$/;
 const maximumSecretFiles = 60;
 const maximumNames = 10;
@@ -124,6 +133,8 @@ export function findSecretNames(tree: Tree): string[] {
   const found = tree.entries
     .filter((each) => each.kind === 'file' && code.test(each.path))
     .slice(0, maximumSecretFiles)
-    .flatMap((each) => [...(tree.text(each.path, 64 * 1024) ?? '').matchAll(asked)].map(([, name = '']) => name));
+    .flatMap((each) =>
+      [...(tree.readFile(each.path, 64 * 1024) ?? '').matchAll(secretPattern)].map(([, name = '']) => name),
+    );
   return [...new Set(found)].slice(0, maximumNames);
 }

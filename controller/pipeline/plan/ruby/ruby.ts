@@ -130,7 +130,7 @@ function checkLockPlatforms({ isForLinux }: Bundle): Finding[] {
 /** Without a Procfile, nothing declares that jobs need a separate process. */
 function listWorkerFindings(tree: Tree, bundle: Bundle): Finding[] {
   const [worker, command] = workers.find(([gem]) => bundle.has(gem)) ?? [];
-  const isInside = worker === 'solid_queue' && (tree.text('config/puma.rb') ?? '').includes('SOLID_QUEUE_IN_PUMA');
+  const isInside = worker === 'solid_queue' && (tree.readFile('config/puma.rb') ?? '').includes('SOLID_QUEUE_IN_PUMA');
   if (worker === undefined || command === undefined || isInside || tree.has('Procfile')) return [];
   return [
     {

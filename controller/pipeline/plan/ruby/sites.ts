@@ -44,7 +44,8 @@ function detectJekyllSite(tree: Tree, bundle: Bundle): RubySite | undefined {
     ? tree.entries.some((each) => /^_(?:layouts|posts|includes)\/./.test(each.path))
     : bundle.has('jekyll', 'github-pages');
   if (file === undefined || !isJekyll) return undefined;
-  const destination = readText(parseYaml(tree.text(file)), 'destination')?.replace(/^(?:\.?\/)+|\/+$/g, '') ?? '_site';
+  const destination =
+    readText(parseYaml(tree.readFile(file)), 'destination')?.replace(/^(?:\.?\/)+|\/+$/g, '') ?? '_site';
   const output =
     /^[\w.-]{1,60}(?:\/[\w.-]{1,60}){0,3}$/.test(destination) && !destination.includes('..') ? destination : '_site';
   // The site is served from the root of its own address, even if it is served from a subpath elsewhere.

@@ -36,8 +36,8 @@ export function renderBuildStage(tree: Tree, input: PlanInput, app: RubyApp): st
 }
 
 function renderAssets(tree: Tree, { build }: PlanInput, { bundle, start, database }: RubyApp): string[] {
-  const given = new Set([...build.args, ...build.env].map(({ name }) => name));
-  if (start.isRails) return renderRailsAssets(tree, bundle, database, given);
+  const variables = new Set([...build.args, ...build.env].map(({ name }) => name));
+  if (start.isRails) return renderRailsAssets(tree, bundle, database, variables);
   if (start.framework === 'Hanami') {
     const command = (bundle.findVersion('hanami') ?? '').startsWith('1.') ? 'precompile' : 'compile';
     return bundle.has('hanami-assets')
@@ -52,7 +52,7 @@ function renderAssets(tree: Tree, { build }: PlanInput, { bundle, start, databas
 /** As on Heroku, a task with this name is part of the build. */
 function hasAssetsTask(tree: Tree): boolean {
   return /\bassets:precompile\b|namespace\s?\(?:assets\b[\s\S]{0,400}\btask\s?\(?:precompile\b/.test(
-    tree.text('Rakefile', 64 * 1024) ?? '',
+    tree.readFile('Rakefile', 64 * 1024) ?? '',
   );
 }
 

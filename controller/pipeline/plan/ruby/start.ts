@@ -56,7 +56,7 @@ export function findStart(tree: Tree, bundle: Bundle): RubyStart | undefined {
 
 function isRailsApp(tree: Tree, bundle: Bundle): boolean {
   return (
-    /Rails::Application/.test(tree.text('config/application.rb') ?? '') &&
+    /Rails::Application/.test(tree.readFile('config/application.rb') ?? '') &&
     (bundle.has('rails', 'railties') || tree.has('bin/rails'))
   );
 }
@@ -101,14 +101,14 @@ function findServingFile(tree: Tree): string | undefined {
   const able = tree.entries
     .filter((each) => each.kind === 'file' && /^[\w-]{1,80}\.rb$/.test(each.path))
     .map(({ path }) => path)
-    .filter((path) => serves.test(tree.text(path) ?? ''));
+    .filter((path) => serves.test(tree.readFile(path) ?? ''));
   return mains.find((each) => able.includes(each)) ?? (able.length === 1 ? able[0] : undefined);
 }
 
 function findScriptStart(tree: Tree, bundle: Bundle): StartCommand | undefined {
   const file = findServingFile(tree);
   if (file === undefined) return undefined;
-  const text = tree.text(file) ?? '';
+  const text = tree.readFile(file) ?? '';
   // A file that requires the classic Sinatra parses these arguments.
   const isClassic = /\brequire\s?\(?\s?["']sinatra["']/.test(text);
   const port = isClassic ? undefined : findPortInFile(text.replace(/:Port\s?=>/g, 'port:'));

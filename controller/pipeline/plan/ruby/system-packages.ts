@@ -4,19 +4,19 @@ import { renderStep } from '../recipe.ts';
 import type { Bundle } from './bundle.ts';
 import { isBefore } from './version.ts';
 
-interface Needs {
+interface PackageNeeds {
   readonly build?: readonly string[];
   readonly run?: readonly string[];
 }
 
-const mysql: Needs = { build: ['default-libmysqlclient-dev'], run: ['libmariadb3'] };
-const curl: Needs = { build: ['libcurl4-openssl-dev'], run: ['libcurl4'] };
-const ssl: Needs = { build: ['libssl-dev'] };
-const ffmpeg: Needs = { run: ['ffmpeg'] };
-const magick: Needs = { run: ['imagemagick'] };
+const mysql: PackageNeeds = { build: ['default-libmysqlclient-dev'], run: ['libmariadb3'] };
+const curl: PackageNeeds = { build: ['libcurl4-openssl-dev'], run: ['libcurl4'] };
+const ssl: PackageNeeds = { build: ['libssl-dev'] };
+const ffmpeg: PackageNeeds = { run: ['ffmpeg'] };
+const magick: PackageNeeds = { run: ['imagemagick'] };
 
 /** By gem name. The library names exist in every Debian release used here. */
-const needs: Readonly<Record<string, Needs>> = {
+const needs: Readonly<Record<string, PackageNeeds>> = {
   pg: { build: ['libpq-dev'], run: ['libpq5'] },
   mysql2: mysql,
   trilogy: ssl,
@@ -80,6 +80,6 @@ function hasGitFileList(tree: Tree, { gemfile }: Bundle): boolean {
     tree.entries
       .filter((each) => each.kind === 'file' && /^(?:[^/]+\/){0,2}[^/]+\.gemspec$/.test(each.path))
       .slice(0, 10)
-      .some((each) => /git ls-files/.test(tree.text(each.path, 64 * 1024) ?? ''))
+      .some((each) => /git ls-files/.test(tree.readFile(each.path, 64 * 1024) ?? ''))
   );
 }

@@ -55,9 +55,9 @@ function readSingleVersion(tree: Tree): RubyRequest | undefined {
   const candidates: readonly (readonly [file: string, version: string | undefined])[] = [
     [
       '.ruby-version',
-      /^\s{0,9}(?:ruby-)?(\d{1,2}(?:\.\d{1,3}){1,2})/.exec(tree.text('.ruby-version', 1000) ?? '')?.[1],
+      /^\s{0,9}(?:ruby-)?(\d{1,2}(?:\.\d{1,3}){1,2})/.exec(tree.readFile('.ruby-version', 1000) ?? '')?.[1],
     ],
-    ['.tool-versions', /^ruby[ \t]{1,9}(\d\S{0,20})/m.exec(tree.text('.tool-versions', 16 * 1024) ?? '')?.[1]],
+    ['.tool-versions', /^ruby[ \t]{1,9}(\d\S{0,20})/m.exec(tree.readFile('.tool-versions', 16 * 1024) ?? '')?.[1]],
   ];
   return candidates.flatMap(([file, version]) => (version === undefined ? [] : [{ file, version }]))[0];
 }
@@ -65,15 +65,15 @@ function readSingleVersion(tree: Tree): RubyRequest | undefined {
 /** Reads the version that wrote the lock file. */
 function readLockedVersion(tree: Tree): RubyRequest | undefined {
   const version = /^RUBY VERSION\n\s{1,9}ruby (\d{1,2}(?:\.\d{1,3}){1,2})/m.exec(
-    (tree.text('Gemfile.lock') ?? '').replaceAll('\r', ''),
+    (tree.readFile('Gemfile.lock') ?? '').replaceAll('\r', ''),
   )?.[1];
   return version === undefined ? undefined : { file: 'Gemfile.lock', version };
 }
 
 /** Parses `ruby "~> 3.2"` and `ruby ">= 3.2", "< 4"`. A version read from a file is handled with that file. */
 function readRequirement(gemfile: string): RubyRequest | undefined {
-  const given = /^\s{0,40}ruby[\s(]\s{0,9}((?:["'][^"'\n]{1,40}["'],?\s{0,9}){1,4})/m.exec(gemfile)?.[1];
-  const clauses = (given?.match(/["'][^"'\n]{1,40}["']/g) ?? []).map((each) => each.slice(1, -1).trim());
+  const requirement = /^\s{0,40}ruby[\s(]\s{0,9}((?:["'][^"'\n]{1,40}["'],?\s{0,9}){1,4})/m.exec(gemfile)?.[1];
+  const clauses = (requirement?.match(/["'][^"'\n]{1,40}["']/g) ?? []).map((each) => each.slice(1, -1).trim());
   return clauses.length === 0 || !clauses.some((each) => number.test(each))
     ? undefined
     : { file: 'Gemfile', version: clauses.join(', ') };

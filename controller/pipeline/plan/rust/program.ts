@@ -19,15 +19,15 @@ const plainName = /^[A-Za-z0-9_-]{1,80}$/;
 
 /** Finds the default program, or the one named like the package or like a server, or the first. */
 export function findProgram(tree: Tree): Program | undefined {
-  const manifest = parseToml(tree.text('Cargo.toml'));
+  const manifest = parseToml(tree.readFile('Cargo.toml'));
   const found = [
     ...listPrograms(tree, '.', manifest),
     ...listMembers(tree, manifest).flatMap((folder) => listPrograms(tree, folder)),
   ];
   const names = [...new Set(found)].filter((name) => plainName.test(name));
-  const wanted = readText(manifest, 'package', 'default-run');
+  const defaultRun = readText(manifest, 'package', 'default-run');
   const name =
-    names.find((each) => each === wanted) ??
+    names.find((each) => each === defaultRun) ??
     names.find((each) => each === readText(manifest, 'package', 'name')) ??
     names.find((each) => /(?:^|[-_])(?:server|web|api|app|backend)$/.test(each)) ??
     names[0];
@@ -38,7 +38,7 @@ export function findProgram(tree: Tree): Program | undefined {
 function listPrograms(
   tree: Tree,
   folder: string,
-  manifest: unknown = parseToml(tree.text(posix.join(folder, 'Cargo.toml'))),
+  manifest: unknown = parseToml(tree.readFile(posix.join(folder, 'Cargo.toml'))),
 ): string[] {
   const name = readText(manifest, 'package', 'name');
   const listed = readField(manifest, 'bin');
@@ -51,8 +51,9 @@ function listPrograms(
       : null;
     return match?.[1] ?? [];
   });
-  const own = name !== undefined && tree.has(posix.join(folder, 'src/main.rs')) && named.length === 0 ? [name] : [];
-  return [...named, ...own, ...files];
+  const mainProgram =
+    name !== undefined && tree.has(posix.join(folder, 'src/main.rs')) && named.length === 0 ? [name] : [];
+  return [...named, ...mainProgram, ...files];
 }
 
 /** Lists the member folders of a workspace; the last part may be "*". */
@@ -90,7 +91,7 @@ export function findRustPort(tree: Tree): number | undefined {
   const files = tree.entries
     .filter((each) => each.kind === 'file' && each.path.endsWith('.rs') && !aside.test(each.path))
     .slice(0, 300)
-    .map((each) => (tree.text(each.path, 64 * 1024) ?? '').replace(/^[ \t]*\/\/.*$/gm, ''));
+    .map((each) => (tree.readFile(each.path, 64 * 1024) ?? '').replace(/^[ \t]*\/\/.*$/gm, ''));
   if (
     files.some((text) =>
       /(?:env::var|env::var_os|dotenv::var|var|env)\(\s{0,9}"PORT"|env\s{0,3}=\s{0,3}"PORT"|#\[launch\]|rocket::build/.test(
@@ -111,7 +112,7 @@ const calls = /Command::new\(\s{0,20}"(bunx?|npm|npx|node|yarn|pnpm)"/;
 
 /** Finds the first Node or Bun program that build.rs calls; undefined if it calls none. */
 export function findBuildScriptTool(tree: Tree): string | undefined {
-  return calls.exec(tree.text('build.rs') ?? '')?.[1];
+  return calls.exec(tree.readFile('build.rs') ?? '')?.[1];
 }
 
 /** Renders the lines before the compiler, with the repository in place: Node, the package manager, and the packages. */
@@ -154,7 +155,7 @@ export function detectDesktopApp(tree: Tree): Problem | undefined {
   const manifests = tree.entries.filter(
     (each) => each.kind === 'file' && /^(?:[^/]{1,60}\/){0,2}Cargo\.toml$/.test(each.path),
   );
-  if (manifests.some((each) => servers.test(tree.text(each.path) ?? ''))) return undefined;
+  if (manifests.some((each) => servers.test(tree.readFile(each.path) ?? ''))) return undefined;
   return {
     problem: {
       rule: 'plan/desktop-app',

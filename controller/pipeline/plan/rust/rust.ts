@@ -87,7 +87,7 @@ function createRecipe(tree: Tree, input: PlanInput, program: Program): Recipe {
 }
 
 function listDebianPackages(tree: Tree, stage: 'build' | 'run'): string[] {
-  const lock = tree.text('Cargo.lock', 4 * 1024 * 1024) ?? tree.text('Cargo.toml') ?? '';
+  const lock = tree.readFile('Cargo.lock', 4 * 1024 * 1024) ?? tree.readFile('Cargo.toml') ?? '';
   const names = Object.entries(libraries).flatMap(([crate, needs]) =>
     new RegExp(String.raw`^(?:name = "${crate}"|${crate}\b)`, 'm').test(lock) ? needs[stage] : [],
   );

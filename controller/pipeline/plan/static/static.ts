@@ -11,11 +11,11 @@ export const staticSite: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const isAsked = input.build.strategy === 'static';
     const found = folders.filter((each) => tree.has(getIndexPath(each)));
-    const folder = found.find((each) => isAsked || findMissingAsset(tree.below(each)) === undefined);
+    const folder = found.find((each) => isAsked || findMissingAsset(tree.getSubtree(each)) === undefined);
     if (folder === undefined)
       return found.includes('.') ? createUnbuiltProblem(getIndexPath('.'), findMissingAsset(tree) ?? '') : undefined;
     const port = input.port ?? defaultPort;
-    const site = tree.below(folder);
+    const site = tree.getSubtree(folder);
     const pages = site.entries.filter((each) => each.kind === 'file' && /\.html?$/i.test(each.path)).length;
     const reason = `${getIndexPath(folder)} makes this a static site; ${folder === '.' ? 'its files are' : `the folder ${folder} is`} served as ${folder === '.' ? 'they are' : 'it is'}.`;
     return {
@@ -53,7 +53,7 @@ const pageBytes = 256 * 1024;
 const tags = /<(?:script|link)\b[^>]{0,500}?\b(?:src|href)\s{0,3}=\s{0,3}["']?([^"'\s>]{1,300})/gi;
 /** Source files that browsers cannot load. */
 const unbuiltSource = /\.(?:tsx?|jsx|vue|svelte|scss|sass|less|styl|coffee|elm)$/i;
-const wanted = /\.(?:m?js|css|tsx?|jsx|vue|svelte|scss|sass|less|styl|coffee|elm)$/i;
+const assetExtension = /\.(?:m?js|css|tsx?|jsx|vue|svelte|scss|sass|less|styl|coffee|elm)$/i;
 
 /** Returns whether every local script and style of index.html exists and can be loaded by a browser. */
 export function hasAllAssets(tree: Tree, page = 'index.html'): boolean {
@@ -62,11 +62,11 @@ export function hasAllAssets(tree: Tree, page = 'index.html'): boolean {
 
 /** Finds a script or style of a page that does not exist or must be built first; undefined if there is none. */
 export function findMissingAsset(tree: Tree, page = 'index.html'): string | undefined {
-  const text = tree.text(page, pageBytes) ?? '';
+  const text = tree.readFile(page, pageBytes) ?? '';
   const importMap = /type\s{0,3}=\s{0,3}["']importmap["']/i.test(text);
   return [...text.matchAll(tags)]
     .map((match) => (match[1] ?? '').replace(/[?#].*$/, ''))
-    .filter((path) => wanted.test(path) && !/^(?:[a-z][a-z0-9+.-]{0,20}:|\/\/)|[{}%<]/i.test(path))
+    .filter((path) => assetExtension.test(path) && !/^(?:[a-z][a-z0-9+.-]{0,20}:|\/\/)|[{}%<]/i.test(path))
     .slice(0, 100)
     .find((path) => isMissing(tree, posix.dirname(page), path, importMap));
 }
@@ -80,6 +80,6 @@ function isMissing(tree: Tree, folder: string, path: string, importMap: boolean)
   return (
     !importMap &&
     /\.m?js$/.test(found) &&
-    /^\s{0,9}import\b[^\n'"]{0,200}["'][@\w]/m.test(tree.text(found, pageBytes) ?? '')
+    /^\s{0,9}import\b[^\n'"]{0,200}["'][@\w]/m.test(tree.readFile(found, pageBytes) ?? '')
   );
 }

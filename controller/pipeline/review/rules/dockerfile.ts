@@ -25,7 +25,7 @@ export const dockerfile: Rule = {
         },
       ];
     }
-    if (!isAuthoredDockerfile(tree.below(input.path), input.build) && strategy !== 'dockerfile') return [];
+    if (!isAuthoredDockerfile(tree.getSubtree(input.path), input.build) && strategy !== 'dockerfile') return [];
     if (entry?.kind !== 'file' || entry.bytes > maximumBytes) {
       return [
         {
@@ -37,16 +37,16 @@ export const dockerfile: Rule = {
         },
       ];
     }
-    return checkSyntax(file, tree.text(entry.path) ?? '');
+    return checkSyntax(file, tree.readFile(entry.path) ?? '');
   },
 };
 
 /** Returns the file itself, or the repository file that it links to. */
 function resolveEntry(tree: Tree, file: string): TreeEntry | undefined {
-  const entry = tree.entry(file);
+  const entry = tree.getEntry(file);
   if (entry?.kind !== 'symlink') return entry;
   const target = posix.join(posix.dirname(file), entry.target ?? '');
-  const found = posix.isAbsolute(entry.target ?? '') ? undefined : tree.entry(target);
+  const found = posix.isAbsolute(entry.target ?? '') ? undefined : tree.getEntry(target);
   return found?.kind === 'file' ? found : entry;
 }
 

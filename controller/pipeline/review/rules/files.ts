@@ -186,7 +186,7 @@ function isOutsideThroughLinks(path: string, target: string, tree: Tree): boolea
     if (step === undefined) return false;
     if (step === '..' && reached.pop() === undefined) return true;
     if (step === '..') continue;
-    const found = tree.entry([...reached, step].join('/'));
+    const found = tree.getEntry([...reached, step].join('/'));
     if (found?.kind !== 'symlink') {
       reached.push(step);
       continue;
@@ -214,7 +214,7 @@ export const largeFiles: Rule = {
         each.kind === 'file' &&
         each.bytes >= 100 &&
         each.bytes < 300 &&
-        lfsPointer.test(tree.text(each.path, 300) ?? ''),
+        lfsPointer.test(tree.readFile(each.path, 300) ?? ''),
     );
     const [first] = pointers;
     if (first === undefined) return [];
@@ -233,7 +233,7 @@ export const sourcePath: Rule = {
   name: 'source',
   check({ tree, input }) {
     const { path } = input;
-    if (path === '.' || tree.entry(path)?.kind === 'directory') return [];
+    if (path === '.' || tree.getEntry(path)?.kind === 'directory') return [];
     const folders = tree.entries
       .filter((each) => each.kind === 'directory' && !each.path.includes('/') && !each.path.startsWith('.'))
       .map((each) => each.path);

@@ -28,7 +28,7 @@ export const submodules: Rule = {
   check(context) {
     const missing = context.submodules.filter(({ problem }) => problem !== undefined).slice(0, maximumFindings);
     const findings = missing.map((each) => judgeSubmodule(each, context));
-    for (const file of ['.gitmodules', '.gitconfig']) findings.push(...findOddLines(file, context.tree.text(file)));
+    for (const file of ['.gitmodules', '.gitconfig']) findings.push(...findOddLines(file, context.tree.readFile(file)));
     return findings;
   },
 };
@@ -50,7 +50,7 @@ function judgeSubmodule({ path, problem = '', passing }: Submodule, context: Rev
 /** Describes what needs the folder, as the end of a sentence. */
 function findNeed(path: string, { tree, input }: ReviewContext): string | undefined {
   if (input.path === path || input.path.startsWith(`${path}/`)) return 'contains source.path';
-  const app = tree.below(input.path);
+  const app = tree.getSubtree(input.path);
   const dockerfile = isAuthoredDockerfile(app, input.build) ? input.build.dockerfile : undefined;
   return findUse(app, input.path, dockerfile, path);
 }
@@ -92,7 +92,7 @@ function findUse(app: Tree, appPath: string, dockerfile: string | undefined, pat
       ? app.entries.map((each) => each.path).filter((each) => manifests.test(each))
       : [dockerfile];
   for (const file of files) {
-    const line = findLineNaming(app.text(file) ?? '', folder);
+    const line = findLineNaming(app.readFile(file) ?? '', folder);
     if (line !== undefined) return `is named in line ${line} of ${file}`;
   }
   return undefined;

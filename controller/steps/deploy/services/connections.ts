@@ -133,16 +133,17 @@ export function derivePassword(app: HostedApp, service: BackingService, secret: 
 
 export function resolveLogin(service: BackingService, rules: LoginRules): Login {
   const readSetting = (name: string): string | undefined => service.env.find((each) => each.name === name)?.value;
-  const said = (rule: { readonly names: readonly string[]; readonly usual?: string } | undefined): string | undefined =>
-    rule?.names.map(readSetting).find((value) => value !== undefined) ?? rule?.usual;
+  const findValue = (
+    rule: { readonly names: readonly string[]; readonly usual?: string } | undefined,
+  ): string | undefined => rule?.names.map(readSetting).find((value) => value !== undefined) ?? rule?.usual;
   const generated = `$(${formatPasswordVariable(service.name)})`;
-  const user = said(rules.user) ?? '';
-  const { shown, inUrl } = resolvePassword(said(rules.password), generated, rules.password);
+  const user = findValue(rules.user) ?? '';
+  const { shown, inUrl } = resolvePassword(findValue(rules.password), generated, rules.password);
   return {
     host: service.name,
     user: toLiteral(user),
     password: shown,
-    database: toLiteral(said(rules.database) ?? user),
+    database: toLiteral(findValue(rules.database) ?? user),
     credentials: shown === '' ? '' : `${toLiteral(encodeURIComponent(user))}:${inUrl}@`,
     readSetting,
     generated,

@@ -199,12 +199,12 @@ function buildPodTemplate(
 /** Variables of the platform win over the settings, which may set the same ones in other words. */
 function buildEnvironment(app: HostedApp, service: BackingService): Wire<V1EnvVar>[] {
   const kind = serviceKinds[service.type];
-  const own = kind.environment(resolveLogin(service, kind.login));
+  const serviceVariables = kind.environment(resolveLogin(service, kind.login));
   const password = buildPasswordReference(app, service);
-  const more = service.env.filter(({ name }) => !Object.hasOwn(own, name) && name !== password.name);
+  const more = service.env.filter(({ name }) => !Object.hasOwn(serviceVariables, name) && name !== password.name);
   return [
     password,
-    ...Object.entries(own).map(([name, value]) => toVariable(name, value)),
+    ...Object.entries(serviceVariables).map(([name, value]) => toVariable(name, value)),
     ...more.map(({ name, value }) => toVariable(name, toLiteral(value))),
   ];
 }

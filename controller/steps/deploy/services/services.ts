@@ -101,10 +101,10 @@ function keepService(snapshot: Snapshot, service: BackingService, replicas: 0 | 
   const { app, config, serviceObjects, claims } = snapshot;
   const { image = '', note } = chooseImage(service, config.run.services) ?? {};
   const name = formatServiceName(app, service);
-  const cached = <T extends KubeObject>(objects: readonly T[]): T | undefined =>
+  const findCached = <T extends KubeObject>(objects: readonly T[]): T | undefined =>
     objects.find((object) => object.metadata.name === name);
   const deployment = buildServiceDeployment(app, service, config, { image, replicas });
-  const current = cached(serviceObjects.deployments);
+  const current = findCached(serviceObjects.deployments);
   const isMade = current !== undefined && isApplied(current, deployment);
   const hasAddress = readServiceAddresses(serviceObjects.services).has(service.name);
   const pods = serviceObjects.pods.filter((pod) => pod.metadata.annotations?.[annotations.service] === service.name);
@@ -119,7 +119,7 @@ function keepService(snapshot: Snapshot, service: BackingService, replicas: 0 | 
         kind: 'apply',
         resource: claimResource,
         manifest: buildServiceClaim(app, service, config),
-        cached: cached(claims),
+        cached: findCached(claims),
       },
       // Until it is ready, since the Secret of an earlier version may be collected after this one was created.
       ...(isMade && state.isReady
@@ -129,13 +129,13 @@ function keepService(snapshot: Snapshot, service: BackingService, replicas: 0 | 
         kind: 'apply',
         resource: policies,
         manifest: buildServicePolicy(app, service),
-        cached: cached(serviceObjects.policies),
+        cached: findCached(serviceObjects.policies),
       },
       {
         kind: 'apply',
         resource: serviceResource,
         manifest: buildServiceAddress(app, service),
-        cached: cached(serviceObjects.services),
+        cached: findCached(serviceObjects.services),
       },
       { kind: 'apply', resource: deployments, manifest: deployment, cached: current },
     ],
@@ -153,21 +153,21 @@ function findObstacle(each: readonly ServiceOutcome[]): Outcome | undefined {
   if (broken !== undefined) return createStalledOutcome('ServiceFailed', broken);
   const slow = each.filter(({ state }) => !state.isReady);
   if (slow.length === 0) return undefined;
-  const said = slow.map(({ service, state }) => `${service.name} (${service.type}): ${state.why ?? 'not ready'}`);
-  return createWaitingOutcome('ServicesStarting', `The app starts when its services are ready. ${said.join('; ')}.`);
+  const states = slow.map(({ service, state }) => `${service.name} (${service.type}): ${state.why ?? 'not ready'}`);
+  return createWaitingOutcome('ServicesStarting', `The app starts when its services are ready. ${states.join('; ')}.`);
 }
 
 /** Removes services that the app no longer has. Their volumes stay as long as the app's data does. */
 export function endServices({ serviceObjects }: Snapshot, app: HostedApp): Action[] {
-  const kept = new Set(app.spec.services.map((service) => formatServiceName(app, service)));
-  const ended = (objects: readonly KubeObject[], resource: Resource): Action[] =>
+  const keptNames = new Set(app.spec.services.map((service) => formatServiceName(app, service)));
+  const listDeletions = (objects: readonly KubeObject[], resource: Resource): Action[] =>
     objects
-      .filter(({ metadata }) => !kept.has(metadata.name) && metadata.deletionTimestamp === undefined)
+      .filter(({ metadata }) => !keptNames.has(metadata.name) && metadata.deletionTimestamp === undefined)
       .map((object) => ({ kind: 'delete', resource, object }));
   return [
-    ...ended(serviceObjects.deployments, deployments),
-    ...ended(serviceObjects.services, serviceResource),
-    ...ended(serviceObjects.policies, policies),
+    ...listDeletions(serviceObjects.deployments, deployments),
+    ...listDeletions(serviceObjects.services, serviceResource),
+    ...listDeletions(serviceObjects.policies, policies),
   ];
 }
 

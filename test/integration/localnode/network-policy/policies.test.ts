@@ -221,7 +221,7 @@ test(
           }),
         );
         const stepped = await listed();
-        applier.distrust();
+        applier.invalidate();
         await enforce(cluster);
         assert.deepEqual(await listed(), stepped);
       }),

@@ -32,7 +32,7 @@ async function calls(phase: string, apply: () => Promise<string> = () => Promise
     },
     namespace: 'apps',
     copies: undefined,
-    installation: () => assert.fail('nothing is pushed'),
+    readInstallation: () => assert.fail('nothing is pushed'),
     printLine: () => undefined,
   });
   return verbs;

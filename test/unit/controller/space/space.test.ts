@@ -42,8 +42,12 @@ function lab(proxyUrl: string): Lab {
     read: (address) =>
       address === '10.0.0.2'
         ? Promise.reject(new Error('out of reach'))
-        : Promise.resolve({ name: 'a', own: { node: { free: made.free, capacity: 100 * gib } }, claims: new Map() }),
-    pods: () => [pod('a', '10.0.0.1'), pod('b', '10.0.0.1'), pod('c', '10.0.0.2')],
+        : Promise.resolve({
+            name: 'a',
+            fileSystems: { node: { free: made.free, capacity: 100 * gib } },
+            claims: new Map(),
+          }),
+    listPods: () => [pod('a', '10.0.0.1'), pod('b', '10.0.0.1'), pod('c', '10.0.0.2')],
     proxyUrl,
     reserve: { bytes: 5 * gib },
     intervalMs: 2,
@@ -101,10 +105,13 @@ test('holds builds after the registry refused a push, until the proxy has seen o
 // When builds wait for disk space, and what is reported then.
 
 const disk = (free: number, capacity = 100): FileSystem => ({ free: free * gib, capacity: capacity * gib });
-const ownOf = ([node, images]: FileSystem[]): NodeDisks['own'] => omitUndefined({ node, images });
+const toFileSystems = ([node, images]: FileSystem[]): NodeDisks['fileSystems'] => omitUndefined({ node, images });
 const nodes = (...own: FileSystem[][]): Map<string, NodeDisks> =>
   new Map(
-    own.map((each, index) => [`10.0.0.${index}`, { name: `node-${index}`, own: ownOf(each), claims: new Map() }]),
+    own.map((each, index) => [
+      `10.0.0.${index}`,
+      { name: `node-${index}`, fileSystems: toFileSystems(each), claims: new Map() },
+    ]),
   );
 const reserve = { bytes: 5 * gib };
 
@@ -137,7 +144,10 @@ test('needs one node with space, and does not wait if nothing is known', () => {
 
 test("counts the registry's volume if its claim is known", () => {
   const held = new Map([
-    ['10.0.0.1', { name: 'a', own: ownOf([disk(50)]), claims: new Map([['registry/data', disk(1, 20)]]) }],
+    [
+      '10.0.0.1',
+      { name: 'a', fileSystems: toFileSystems([disk(50)]), claims: new Map([['registry/data', disk(1, 20)]]) },
+    ],
   ]);
   assert.match(
     findShortage({ nodes: held, registryClaim: 'registry/data' }, reserve, 0) ?? '',
@@ -195,7 +205,7 @@ const read = parseDisks(JSON.stringify(answer));
 test('reads both file systems of the node, and the measured volumes', () => {
   assert.deepEqual(read, {
     name: 'moorage',
-    own: {
+    fileSystems: {
       node: { free: 199_562_584_064, capacity: 270_553_174_016 },
       images: { free: 40_000, capacity: 100_000 },
     },
@@ -208,7 +218,7 @@ test('reads both file systems of the node, and the measured volumes', () => {
 
 test('reads no disks from a kubelet that has not measured yet', () => {
   const disks = parseDisks(JSON.stringify({ node: { nodeName: 'new' } }));
-  assert.deepEqual(disks, { name: 'new', own: {}, claims: new Map() });
+  assert.deepEqual(disks, { name: 'new', fileSystems: {}, claims: new Map() });
 });
 
 test('rejects a response with another shape', () => {

@@ -61,7 +61,7 @@ test('queries each node once per scrape, and resizes only the pods that need it'
       if (looks === 3) ending.abort();
       return Promise.resolve([sample('busy', looks * 15), sample('idle', looks / 100), sample('gone', looks * 15)]);
     },
-    pods: () => [pod('busy', '10.0.0.1'), pod('idle', '10.0.0.1'), pod('gone', '10.0.0.1'), pod('far', '10.0.0.2')],
+    listPods: () => [pod('busy', '10.0.0.1'), pod('idle', '10.0.0.1'), pod('gone', '10.0.0.1'), pod('far', '10.0.0.2')],
     isFitted: () => true,
     intervalMs: 5,
     log: pino({ level: 'silent' }),

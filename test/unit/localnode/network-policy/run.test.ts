@@ -1,7 +1,7 @@
 // Work is done again after each change, one run at a time, and none is lost.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { createLatest } from '../../../../localnode/network-policy/run.ts';
+import { createTaskRunner } from '../../../../localnode/network-policy/run.ts';
 
 const unexpected = (error: unknown): void => {
   throw error;
@@ -11,7 +11,7 @@ const never = new AbortController().signal;
 test('combines changes in quick succession into one run, and runs again after a change during a run', async () => {
   let runs = 0;
   let at = 0;
-  const latest = createLatest(
+  const latest = createTaskRunner(
     async () => {
       assert.equal(++at, 1, 'two runs at once');
       if (++runs === 1) latest.request();
@@ -32,7 +32,7 @@ test('combines changes in quick succession into one run, and runs again after a 
 test('reports and repeats a failed run', async () => {
   const errors: unknown[] = [];
   let runs = 0;
-  const latest = createLatest(
+  const latest = createTaskRunner(
     async () => (++runs < 3 ? Promise.reject(new Error(`run ${runs}`)) : Promise.resolve()),
     { pauseMs: 0, retryMs: 0, onError: (error) => errors.push(error) },
     never,
@@ -44,7 +44,7 @@ test('reports and repeats a failed run', async () => {
 
 test('runs nothing after the abort', async () => {
   const end = new AbortController();
-  const latest = createLatest(
+  const latest = createTaskRunner(
     async () => Promise.reject(new Error('ran')),
     { pauseMs: 0, retryMs: 0, onError: unexpected },
     end.signal,

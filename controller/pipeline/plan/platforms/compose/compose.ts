@@ -27,7 +27,7 @@ export function declareCompose(tree: Tree, options: ChoiceOptions): Declaration 
   return {
     file,
     ...services,
-    ...start.said,
+    ...start.start,
     ...(build.build === undefined ? {} : { build: build.build }),
     env: environment.env,
     volumes: disks.volumes,
@@ -49,12 +49,12 @@ function resolveBuild(
   lookup: Lookup,
 ): { build?: DeclaredBuild; findings: Finding[] } {
   if (build === undefined) return { findings: [] };
-  const resolved = (text: string | undefined, usual: string): string => interpolate(text ?? usual, lookup) ?? usual;
-  const path = toFolder(resolved(build.context, '.'));
-  const dockerfile = posix.normalize(resolved(build.dockerfile, 'Dockerfile'));
+  const resolveText = (text: string | undefined, usual: string): string => interpolate(text ?? usual, lookup) ?? usual;
+  const path = toFolder(resolveText(build.context, '.'));
+  const dockerfile = posix.normalize(resolveText(build.dockerfile, 'Dockerfile'));
   const whole = posix.join(path, dockerfile);
   if (dockerfile.startsWith('..') || !tree.has(whole)) return { findings: [warnAboutDockerfile(file, name, whole)] };
-  const target = resolved(build.target, '');
+  const target = resolveText(build.target, '');
   const args = resolveBuildArguments(build.args ?? [], lookup);
   return {
     build: omitUndefined({
@@ -69,10 +69,10 @@ function resolveBuild(
 }
 
 function resolveBuildArguments(
-  given: readonly (readonly [string, string | null])[],
+  buildArguments: readonly (readonly [string, string | null])[],
   lookup: Lookup,
 ): DeclaredVariable[] {
-  return given.flatMap(([name, text]) => {
+  return buildArguments.flatMap(([name, text]) => {
     const value = text === null ? lookup(name) : interpolate(text, lookup);
     return value === undefined || value === '' || name === 'NODE_ENV' ? [] : [{ name, value }];
   });
@@ -97,15 +97,15 @@ function resolveStart(
   tree: Tree,
   lookup: Lookup,
   build: DeclaredBuild | undefined,
-): { said: Pick<Declaration, 'port' | 'command'>; findings: Finding[] } {
+): { start: Pick<Declaration, 'port' | 'command'>; findings: Finding[] } {
   const port = findPort(app, lookup);
-  const given = { ...(port === undefined ? {} : { port }) };
+  const start = { ...(port === undefined ? {} : { port }) };
   const entry = resolveArguments(app.entrypoint, lookup);
   const rest = resolveArguments(app.command, lookup);
   const command = [...(entry ?? []), ...(rest ?? [])];
-  if (command.length === 0 || build === undefined) return { said: given, findings: [] };
-  const left = (why: string): { said: typeof given; findings: Finding[] } => ({
-    said: given,
+  if (command.length === 0 || build === undefined) return { start, findings: [] };
+  const ignoreCommand = (why: string): { start: typeof start; findings: Finding[] } => ({
+    start,
     findings: [
       createWarning(
         'compose/command',
@@ -115,10 +115,11 @@ function resolveStart(
       ),
     ],
   });
-  if (ofDevelopment.test(command.join(' '))) return left('it is one of development');
-  const text = tree.text(posix.join(build.path, build.dockerfile)) ?? '';
-  if (entry === undefined && /^\s{0,20}ENTRYPOINT\s/im.test(text)) return left('the Dockerfile has an ENTRYPOINT');
-  return { said: { ...given, command }, findings: [] };
+  if (ofDevelopment.test(command.join(' '))) return ignoreCommand('it is one of development');
+  const text = tree.readFile(posix.join(build.path, build.dockerfile)) ?? '';
+  if (entry === undefined && /^\s{0,20}ENTRYPOINT\s/im.test(text))
+    return ignoreCommand('the Dockerfile has an ENTRYPOINT');
+  return { start: { ...start, command }, findings: [] };
 }
 
 function resolveArguments(source: string | string[] | undefined, lookup: Lookup): string[] | undefined {
@@ -133,8 +134,8 @@ const likely = [8080, 8000, 3000, 80, 5000, 8501, 7860, 8888, 4000, 5173];
 
 /** Finds the container port: 3000 in 127.0.0.1:8080:3000/tcp. */
 function findPort({ ports = [], expose = [], environment = [] }: ComposeService, lookup: Lookup): number | undefined {
-  const own = environment.find(([name]) => name === 'PORT')?.[1];
-  const texts = ports.length > 0 ? ports : expose.length > 0 ? expose : [own ?? ''];
+  const portVariable = environment.find(([name]) => name === 'PORT')?.[1];
+  const texts = ports.length > 0 ? ports : expose.length > 0 ? expose : [portVariable ?? ''];
   const numbers = texts.flatMap((text) => {
     const match = /(?:^|:)([0-9]{1,5})(?:\/tcp)?$/.exec((interpolate(text, lookup) ?? '').trim());
     const number = Number(match?.[1] ?? 0);

@@ -30,7 +30,7 @@ const ofDevelopment =
 export function readSampleValues(tree: Tree): Lookup {
   const values = new Map<string, string>();
   for (const name of samples)
-    for (const [key, value] of parseEnv(tree.text(name, 64 * 1024) ?? ''))
+    for (const [key, value] of parseEnv(tree.readFile(name, 64 * 1024) ?? ''))
       if (!values.has(key) && !blank.test(value)) values.set(key, value);
   return (name) => values.get(name);
 }
@@ -43,15 +43,15 @@ export function buildEnvironment(
 ): { env: DeclaredVariable[]; findings: Finding[] } {
   const sample = readSampleValues(tree);
   const lookup: Lookup = (name) => sample(name) ?? logins.get(name);
-  const said = (service.environment ?? []).map(
+  const variables = (service.environment ?? []).map(
     ([name, text]) => [name, text === null ? lookup(name) : interpolate(text, lookup)] as const,
   );
-  const missing = said.filter(([name, value]) => value === undefined && !isOwnSecret(name)).map(([name]) => name);
-  const given = said.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
-  const named = [...readEnvFiles(service, tree), ...given, ...said.map(([name]) => [name, ''] as const)];
+  const missing = variables.filter(([name, value]) => value === undefined && !isOwnSecret(name)).map(([name]) => name);
+  const resolved = variables.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
+  const named = [...readEnvFiles(service, tree), ...resolved, ...variables.map(([name]) => [name, ''] as const)];
   // A secret that everyone can read in the repository is not a secret, so the platform generates one.
   const secret = named.filter(([name]) => isOwnSecret(name)).map(([name]) => [name, askedSecret] as const);
-  const env = new Map([...readEnvFiles(service, tree), ...given, ...secret]);
+  const env = new Map([...readEnvFiles(service, tree), ...resolved, ...secret]);
   const open = [...env]
     .filter(([name, value]) => /SECRET|JWT|ENCRYPTION|SALT/i.test(name) && value !== askedSecret)
     .map(([name]) => name);
@@ -90,11 +90,15 @@ function warnAboutPublicSecrets(file: string, names: readonly string[]): Finding
 
 /** Reads the file itself if it is committed, or else the sample next to it. */
 function readEnvFile(tree: Tree, path: string): Map<string, string> {
-  const own = path.replace(/^\.\//, '');
-  const found = [own, `${own}.example`, `${own}.sample`, `${own}.template`, `${own}.dist`].find((each) =>
-    tree.has(each),
-  );
-  return parseEnv(found === undefined ? '' : (tree.text(found, 64 * 1024) ?? ''));
+  const relativePath = path.replace(/^\.\//, '');
+  const found = [
+    relativePath,
+    `${relativePath}.example`,
+    `${relativePath}.sample`,
+    `${relativePath}.template`,
+    `${relativePath}.dist`,
+  ].find((each) => tree.has(each));
+  return parseEnv(found === undefined ? '' : (tree.readFile(found, 64 * 1024) ?? ''));
 }
 
 /** Replaces host names with the names that they have here. */

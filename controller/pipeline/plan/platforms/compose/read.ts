@@ -69,7 +69,7 @@ export function readCompose(tree: Tree): ComposeFile | undefined {
   const file = names.find((name) => tree.has(name));
   const parsed = z
     .looseObject({ services: z.record(z.string(), z.unknown()) })
-    .safeParse(parseYaml(file === undefined ? undefined : tree.text(file)));
+    .safeParse(parseYaml(file === undefined ? undefined : tree.readFile(file)));
   if (file === undefined || !parsed.success) return undefined;
   const services = Object.entries(parsed.data.services)
     .slice(0, 60)
@@ -83,13 +83,16 @@ export function readCompose(tree: Tree): ComposeFile | undefined {
 }
 
 /** A service built from a database image is a database: its Dockerfile only adds settings. */
-function toImageService(tree: Tree, given: ComposeService): ComposeService {
-  const { context = '', dockerfile = 'Dockerfile' } = given.build ?? {};
-  const text = given.build === undefined ? undefined : tree.text(posix.join(context, dockerfile), 64 * 1024);
+function toImageService(tree: Tree, composeService: ComposeService): ComposeService {
+  const { context = '', dockerfile = 'Dockerfile' } = composeService.build ?? {};
+  const text =
+    composeService.build === undefined ? undefined : tree.readFile(posix.join(context, dockerfile), 64 * 1024);
   const base = [...(text ?? '').matchAll(/^[ \t]{0,20}FROM[ \t]{1,20}(?:--\S{1,100}[ \t]{1,20})?(\S{1,300})/gim)].at(
     -1,
   )?.[1];
-  return base === undefined || findKnownImage(base) === undefined ? given : { ...given, image: base, build: undefined };
+  return base === undefined || findKnownImage(base) === undefined
+    ? composeService
+    : { ...composeService, image: base, build: undefined };
 }
 
 interface KnownImage {

@@ -50,8 +50,8 @@ export function chooseServices({ file, services }: ComposeFile, options: ChoiceO
 
 /** Among services with only a published image, selects those named like the repository, or the only one. */
 function selectPublished(main: readonly ComposeService[], { repository }: ChoiceOptions): readonly ComposeService[] {
-  const own = main.filter(({ image = '' }) => image.toLowerCase().includes(`/${repository.toLowerCase()}`));
-  return own.length > 0 ? own : main.length === 1 ? main : [];
+  const ownServices = main.filter(({ image = '' }) => image.toLowerCase().includes(`/${repository.toLowerCase()}`));
+  return ownServices.length > 0 ? ownServices : main.length === 1 ? main : [];
 }
 
 function chooseOne(candidates: readonly ComposeService[], { path }: ChoiceOptions): ComposeService | undefined {
@@ -111,14 +111,14 @@ function rejectSeveral(file: string, candidates: readonly ComposeService[], isBu
 }
 
 function reportIgnored(file: string, others: readonly ComposeService[], app: ComposeService): Finding[] {
-  const left = others.filter((each) => each !== app && !isDevelopmentService(each)).map(({ name }) => name);
-  if (left.length === 0) return [];
-  const shown = left.slice(0, 8).join(', ');
+  const ignored = others.filter((each) => each !== app && !isDevelopmentService(each)).map(({ name }) => name);
+  if (ignored.length === 0) return [];
+  const shown = ignored.slice(0, 8).join(', ');
   return [
     createWarning(
       'compose/not-run',
       file,
-      `The service ${app.name} is the app. Not run here: ${shown}${left.length > 8 ? ', …' : ''}.`,
+      `The service ${app.name} is the app. Not run here: ${shown}${ignored.length > 8 ? ', …' : ''}.`,
       'A proxy is not needed: the platform has one. If the app needs another service, reach it by its public URL, or start it in the same image.',
     ),
   ];
@@ -154,14 +154,19 @@ export function toBackingServices(
 ): BesideResult {
   const hosts = new Map<string, string>();
   const logins = new Map<string, string>();
-  const made = composeServices.flatMap((each) => {
+  const backingServices = composeServices.flatMap((each) => {
     const service = toService(each, lookup, logins);
     if (service === undefined) return [];
     for (const alias of [each.name, each.container_name ?? each.name])
       if (alias !== service.name) hosts.set(alias, service.name);
     return [service];
   });
-  return { services: made, hosts, logins, findings: composeServices.flatMap((each) => warnAboutScripts(file, each)) };
+  return {
+    services: backingServices,
+    hosts,
+    logins,
+    findings: composeServices.flatMap((each) => warnAboutScripts(file, each)),
+  };
 }
 
 function toService(composeService: ComposeService, lookup: Lookup, logins: Map<string, string>): Service | undefined {
@@ -180,7 +185,7 @@ function toService(composeService: ComposeService, lookup: Lookup, logins: Map<s
 
 /** Calls `onNobodys` for variables that have no value anywhere: the platform generates theirs. */
 function readServiceEnvironment(
-  given: ComposeService,
+  composeService: ComposeService,
   type: Service['type'],
   lookup: Lookup,
   onNobodys: (variable: string, field: string) => void,
@@ -193,12 +198,12 @@ function readServiceEnvironment(
     if (nobodys !== undefined) onNobodys(nobodys, toLoginField(variable));
   };
   const { pattern, open } = read[type];
-  for (const [variable, text] of given.environment ?? [])
+  for (const [variable, text] of composeService.environment ?? [])
     if (pattern.test(variable)) take(variable, text ?? `\${${variable}}`);
-  const required = findPassword(given);
+  const required = findPassword(composeService);
   if (required !== undefined) take('REDIS_PASSWORD', required);
   // Without a password in the file, the app sends none either.
-  if (open !== undefined && !env.has(open) && !hasPasswordSetting(given, open)) env.set(open, '');
+  if (open !== undefined && !env.has(open) && !hasPasswordSetting(composeService, open)) env.set(open, '');
   return env;
 }
 

@@ -46,7 +46,7 @@ function isDataMount({ source, target }: Mount, tree: Tree): boolean {
   const folder = toFolder(source);
   // A committed folder that contains only a placeholder is meant for data.
   const inside = tree
-    .below(folder)
+    .getSubtree(folder)
     .entries.filter((each) => each.kind === 'file' && !/(?:^|\/)\.git(?:keep|ignore)$/.test(each.path));
   return (
     folder !== '.' &&

@@ -17,13 +17,13 @@ function readVersion(tree: Tree, file: string, name: string): string | undefined
   switch (file) {
     case 'uv.lock':
     case 'poetry.lock':
-      return findLockedVersion(tree.text(file, lockBytes) ?? '', name);
+      return findLockedVersion(tree.readFile(file, lockBytes) ?? '', name);
     case 'Pipfile.lock':
-      return readFromTable(readField(parseJson(tree.text(file, lockBytes)), 'default'), name);
+      return readFromTable(readField(parseJson(tree.readFile(file, lockBytes)), 'default'), name);
     case 'Pipfile':
-      return readFromTable(readField(parseToml(tree.text(file)), 'packages'), name);
+      return readFromTable(readField(parseToml(tree.readFile(file)), 'packages'), name);
     case 'pyproject.toml':
-      return readFromProject(parseToml(tree.text(file)), name);
+      return readFromProject(parseToml(tree.readFile(file)), name);
     default:
       return readFromLines(readLines(tree, file), name);
   }
@@ -35,8 +35,8 @@ function findLockedVersion(content: string, name: string): string | undefined {
 }
 
 function readFromTable(table: unknown, name: string): string | undefined {
-  const own = readKeys(table).find((each) => normalizePackageName(each) === name);
-  return own === undefined ? undefined : (readText(table, own) ?? readText(table, own, 'version'));
+  const key = readKeys(table).find((each) => normalizePackageName(each) === name);
+  return key === undefined ? undefined : (readText(table, key) ?? readText(table, key, 'version'));
 }
 
 function readFromProject(parsed: unknown, name: string): string | undefined {
@@ -49,7 +49,7 @@ function readFromProject(parsed: unknown, name: string): string | undefined {
 function readLines(tree: Tree, file: string): readonly string[] {
   const conda = readConda(tree);
   if (conda?.file === file) return conda.requirements;
-  return (tree.text(file) ?? '').split('\n').map((line) => line.trim());
+  return (tree.readFile(file) ?? '').split('\n').map((line) => line.trim());
 }
 
 function readFromLines(requirements: readonly string[], name: string): string | undefined {

@@ -53,7 +53,7 @@ export interface CondaEnvironment {
 /** Reads the environment; undefined if there is no readable one. */
 export function readConda(tree: Tree): CondaEnvironment | undefined {
   const file = files.find((each) => tree.has(each));
-  const dependencies = file === undefined ? undefined : parseDependencies(tree.text(file, 256 * 1024));
+  const dependencies = file === undefined ? undefined : parseDependencies(tree.readFile(file, 256 * 1024));
   if (file === undefined || !Array.isArray(dependencies)) return undefined;
   const named = dependencies.filter((each): each is string => typeof each === 'string').map(parseCondaSpec);
   const pip = dependencies.flatMap((each) => {

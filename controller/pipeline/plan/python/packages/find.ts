@@ -38,13 +38,15 @@ export function findPackages(tree: Tree): PythonPackages | undefined {
 
 /** A project may list itself, to use its own extras. */
 function removeOwnName(tree: Tree, names: ReadonlySet<string>): ReadonlySet<string> {
-  const own = readText(parseToml(tree.text('pyproject.toml')), 'project', 'name');
-  return own === undefined ? names : new Set([...names].filter((name) => name !== normalizePackageName(own)));
+  const projectName = readText(parseToml(tree.readFile('pyproject.toml')), 'project', 'name');
+  return projectName === undefined
+    ? names
+    : new Set([...names].filter((name) => name !== normalizePackageName(projectName)));
 }
 
 function findUvPackages(tree: Tree): PythonPackages | undefined {
   if (!tree.has('uv.lock') || !tree.has('pyproject.toml')) return undefined;
-  const whole = /^\[tool\.uv\.(?:workspace|sources)/m.test(tree.text('pyproject.toml') ?? '');
+  const whole = /^\[tool\.uv\.(?:workspace|sources)/m.test(tree.readFile('pyproject.toml') ?? '');
   const names = new Set([...listProjectNames(tree), ...listLockedNames(tree, 'uv.lock')]);
   const install = `RUN ${cache} UV_PROJECT_ENVIRONMENT=/opt/venv ${uv} sync --frozen --no-dev --no-install-project --python /opt/venv/bin/python`;
   const exported = `${uv} export --quiet --frozen --no-dev --no-emit-project --no-hashes --no-annotate --no-header`;
@@ -96,8 +98,8 @@ const listFile = '/opt/requirements.txt';
 
 /** Reads Pipenv's packages from Pipfile.lock, or from Pipfile if there is no lock. */
 function findPipfilePackages(tree: Tree): PythonPackages | undefined {
-  const locked = readField(parseJson(tree.text('Pipfile.lock', lockBytes)), 'default');
-  const parsed = parseToml(tree.text('Pipfile'));
+  const locked = readField(parseJson(tree.readFile('Pipfile.lock', lockBytes)), 'default');
+  const parsed = parseToml(tree.readFile('Pipfile'));
   const file = locked === undefined ? 'Pipfile' : 'Pipfile.lock';
   const packages = locked ?? readField(parsed, 'packages');
   if (packages === undefined) return undefined;
@@ -153,7 +155,7 @@ const lists = [
 function findRequirements(tree: Tree): PythonPackages | undefined {
   const file = lists.find((each) => tree.has(each)) ?? findOnlyRequirements(tree);
   if (file === undefined) return undefined;
-  const content = tree.text(file) ?? '';
+  const content = tree.readFile(file) ?? '';
   const lines = content.split('\n').map((line) => line.trim());
   // Lines that refer to other files of the repository need those files first.
   const whole =
@@ -193,7 +195,7 @@ function renderCpuPins(file: string): string[] {
 }
 
 function findProjectPackages(tree: Tree): PythonPackages | undefined {
-  const parsed = parseToml(tree.text('pyproject.toml'));
+  const parsed = parseToml(tree.readFile('pyproject.toml'));
   if (readKeys(parsed, 'project').length === 0 && readKeys(parsed, 'tool', 'poetry').length === 0) return undefined;
   const names = new Set(listProjectNames(tree));
   if (readKeys(parsed, 'project').length > 0) {
@@ -224,7 +226,7 @@ function findProjectPackages(tree: Tree): PythonPackages | undefined {
 function findSetupPackages(tree: Tree): PythonPackages | undefined {
   const file = ['setup.py', 'setup.cfg'].find((each) => tree.has(each));
   if (file === undefined) return undefined;
-  const content = tree.text(file) ?? '';
+  const content = tree.readFile(file) ?? '';
   const quoted = content.match(/["']([A-Za-z0-9][A-Za-z0-9._-]{0,60})(?=[^"'\n]{0,60}["'])/g) ?? [];
   const listed = /^install_requires\s{0,9}=([^[]{0,8000})/m.exec(content)?.[1]?.split('\n') ?? [];
   return {

@@ -17,7 +17,7 @@ export function parseRequirementName(requirement: string): string[] {
 
 /** Lists the names in pyproject.toml. */
 export function listProjectNames(tree: Tree): string[] {
-  const parsed = parseToml(tree.text('pyproject.toml'));
+  const parsed = parseToml(tree.readFile('pyproject.toml'));
   return [
     ...readTexts(parsed, 'project', 'dependencies').flatMap(parseRequirementName),
     ...readKeys(parsed, 'tool', 'poetry', 'dependencies').map(normalizePackageName),
@@ -26,7 +26,7 @@ export function listProjectNames(tree: Tree): string[] {
 
 /** Lists every package in uv.lock or poetry.lock, including indirect ones. */
 export function listLockedNames(tree: Tree, file: string): string[] {
-  return [...(tree.text(file, lockBytes) ?? '').matchAll(/^name = "([A-Za-z0-9._-]{1,100})"$/gm)].map((match) =>
+  return [...(tree.readFile(file, lockBytes) ?? '').matchAll(/^name = "([A-Za-z0-9._-]{1,100})"$/gm)].map((match) =>
     normalizePackageName(match[1] ?? ''),
   );
 }

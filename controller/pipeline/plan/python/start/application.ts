@@ -50,12 +50,12 @@ function listMakers(sources: readonly Source[], framework: string): ReadonlySet<
  * takes precedence.
  */
 function findTarget(text: string, framework: string, makers: ReadonlySet<string>): Target | undefined {
-  const own = findAssignedName(text, String.raw`(?:[a-z]{1,20}\.)?${framework}`);
-  if (own !== undefined && text.includes(framework)) return { target: own, factory: false };
-  const made = [...makers]
+  const instanceName = findAssignedName(text, String.raw`(?:[a-z]{1,20}\.)?${framework}`);
+  if (instanceName !== undefined && text.includes(framework)) return { target: instanceName, factory: false };
+  const builtName = [...makers]
     .map((maker) => findAssignedName(text, String.raw`(?:[a-z_]{1,30}\.)?${maker}`))
     .find(Boolean);
-  if (made !== undefined) return { target: made, factory: false };
+  if (builtName !== undefined) return { target: builtName, factory: false };
   if (!text.includes(`${framework}(`)) return undefined;
   const maker = /^def (create_app|make_app|build_app|get_app|create_application|init_app)\(/m.exec(text)?.[1];
   return maker === undefined ? undefined : { target: maker, factory: true };
@@ -68,7 +68,7 @@ function findAssignedName(text: string, call: string): string | undefined {
   )?.[1];
 }
 
-interface Served extends Target {
+interface ServedApplication extends Target {
   readonly framework: string;
   readonly server: Server;
   readonly source: Source;
@@ -76,7 +76,7 @@ interface Served extends Target {
   readonly names: ReadonlySet<string>;
 }
 
-function serve({ framework, server, source, sources, target, factory, names }: Served): PythonStart {
+function serve({ framework, server, source, sources, target, factory, names }: ServedApplication): PythonStart {
   const place = locateModule(source, sources);
   const because = `${source.path} ${factory ? `makes a ${framework} application in ${target}()` : `holds the ${framework} application "${target}"`}.`;
   const needs = names.has(server) ? [] : [server];
@@ -94,12 +94,12 @@ function serve({ framework, server, source, sources, target, factory, names }: S
   };
 }
 
-interface Place {
+interface ModuleLocation {
   readonly folder: string;
   readonly module: string;
 }
 
-const commands: Readonly<Record<Server, (place: Place & Target) => string>> = {
+const commands: Readonly<Record<Server, (place: ModuleLocation & Target) => string>> = {
   uvicorn: ({ folder, module, target, factory }) =>
     `exec uvicorn --host 0.0.0.0 --port $PORT${folder === '.' ? '' : ` --app-dir ${quoteShellWord(folder)}`}${factory ? ' --factory' : ''} ${quoteShellWord(`${module}:${target}`)}`,
   gunicorn: ({ folder, module, target, factory }) =>
@@ -112,7 +112,7 @@ const commands: Readonly<Record<Server, (place: Place & Target) => string>> = {
  * Returns a file's module name, and the folder to import it from: its own folder if it imports its neighbours by plain
  * names.
  */
-export function locateModule(source: Source, sources: readonly Source[]): Place {
+export function locateModule(source: Source, sources: readonly Source[]): ModuleLocation {
   const folder = posix.dirname(source.path);
   const isPackage = posix.basename(source.path) === '__init__.py';
   const name = posix.basename(source.path, '.py');
@@ -131,8 +131,8 @@ export function locateModule(source: Source, sources: readonly Source[]): Place 
 
 /** Counts the folders above the package that the modules import: `backend/shop` imports `shop`. */
 function countRootSegments(segments: readonly string[], imported: ReadonlySet<string | undefined>): number {
-  const own = segments.findIndex((segment, index) => index > 0 && imported.has(segment));
-  if (own !== -1 && !imported.has(segments[0])) return own;
+  const importedAt = segments.findIndex((segment, index) => index > 0 && imported.has(segment));
+  if (importedAt !== -1 && !imported.has(segments[0])) return importedAt;
   return segments[0] === 'src' && !imported.has('src') ? 1 : 0;
 }
 

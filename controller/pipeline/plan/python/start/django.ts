@@ -8,13 +8,15 @@ import type { PythonStart } from './find.ts';
 export function findDjangoFolder(tree: Tree): string | undefined {
   const found = tree.entries.find((each) => each.kind === 'file' && /^(?:[\w-]{1,60}\/)?manage\.py$/.test(each.path));
   if (tree.has('manage.py')) return '.';
-  return found === undefined || !/django/i.test(tree.text(found.path) ?? '') ? undefined : posix.dirname(found.path);
+  return found === undefined || !/django/i.test(tree.readFile(found.path) ?? '')
+    ? undefined
+    : posix.dirname(found.path);
 }
 
 export function findDjangoStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   const folder = findDjangoFolder(tree);
   if (folder === undefined) return undefined;
-  const below = tree.below(folder);
+  const below = tree.getSubtree(folder);
   const project = findSettingsFolder(below);
   const asgi = ['channels', 'daphne'].some((name) => names.has(name));
   const kinds = asgi ? (['asgi', 'wsgi'] as const) : (['wsgi', 'asgi'] as const);
@@ -34,7 +36,7 @@ export function findDjangoStart(tree: Tree, names: ReadonlySet<string>): PythonS
  * Returns the folder of the settings that manage.py names: shop for shop.settings, config for config.settings.local.
  */
 function findSettingsFolder(tree: Tree): string | undefined {
-  const named = /DJANGO_SETTINGS_MODULE["'],\s{0,9}["']([\w.]{1,100})["']/.exec(tree.text('manage.py') ?? '')?.[1];
+  const named = /DJANGO_SETTINGS_MODULE["'],\s{0,9}["']([\w.]{1,100})["']/.exec(tree.readFile('manage.py') ?? '')?.[1];
   return named === undefined ? undefined : named.replace(/\.settings\b.*$/, '').replaceAll('.', '/');
 }
 
@@ -88,7 +90,7 @@ const reads: readonly RegExp[] = [
  */
 export function buildAllowedHosts(tree: Tree): Readonly<Record<string, string>> {
   for (const path of listSettingsFiles(tree)) {
-    const text = tree.text(path) ?? '';
+    const text = tree.readFile(path) ?? '';
     const name = reads.map((each) => each.exec(text)?.[1]).find((each) => each !== undefined);
     if (name !== undefined) return { [name]: '*' };
   }

@@ -130,7 +130,7 @@ function findPlainStart(tree: Tree, sources: readonly Source[]): PythonStart | u
 
 /** Finds a command in [project.scripts]. */
 function findProjectScript(tree: Tree, sources: readonly Source[]): PythonStart | undefined {
-  const parsed = parseToml(tree.text('pyproject.toml'));
+  const parsed = parseToml(tree.readFile('pyproject.toml'));
   const table =
     readKeys(parsed, 'project', 'scripts').length > 0 ? ['project', 'scripts'] : ['tool', 'poetry', 'scripts'];
   const scripts = readKeys(parsed, ...table).filter((each) => /^[\w.-]{1,80}$/.test(each));

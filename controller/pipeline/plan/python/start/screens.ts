@@ -16,11 +16,11 @@ interface Screen {
   /** Files without it are not pages. */
   readonly required?: true;
   readonly start: (
-    found: Place,
+    found: ScreenContext,
   ) => Pick<PythonStart, 'command' | 'environment' | 'port'> & { needs?: readonly string[] };
 }
 
-interface Place {
+interface ScreenContext {
   readonly tree: Tree;
   readonly source: Source;
   readonly sources: readonly Source[];
@@ -28,7 +28,7 @@ interface Place {
   readonly path: string;
 }
 
-const formatScriptCommand = ({ tree, source }: Place): string =>
+const formatScriptCommand = ({ tree, source }: ScreenContext): string =>
   `exec python ${toPythonArguments(tree, source).map(quoteShellWord).join(' ')}`;
 
 const screens: readonly Screen[] = [
@@ -141,7 +141,7 @@ const screens: readonly Screen[] = [
 /**
  * Uses the module's server object if there is one; otherwise the module's application runs itself on the given port.
  */
-function createDashStart({ source, sources }: Place): ReturnType<Screen['start']> {
+function createDashStart({ source, sources }: ScreenContext): ReturnType<Screen['start']> {
   const { folder, module } = locateModule(source, sources);
   const at = folder === '.' ? '' : ` --chdir ${quoteShellWord(folder)}`;
   const server =
@@ -170,12 +170,13 @@ export function findScreen(
       if (!isScreenSource(each, source, starts, names)) return undefined;
       return { score: (starts ? 25 : 0) + (isScript(source.text) ? 10 : 0), found: starts };
     });
-    if (best !== undefined) return toPythonStart(each, toPlace(tree, sources, findLeader(best.source, sources)), names);
+    if (best !== undefined)
+      return toPythonStart(each, createScreenContext(tree, sources, findLeader(best.source, sources)), names);
   }
   return findVoilaStart(tree, names);
 }
 
-function toPlace(tree: Tree, sources: readonly Source[], source: Source): Place {
+function createScreenContext(tree: Tree, sources: readonly Source[], source: Source): ScreenContext {
   return { tree, source, sources, path: quoteShellWord(source.path) };
 }
 
@@ -191,16 +192,20 @@ function isScreenSource(
   return launches || hasImport(text, library);
 }
 
-function toPythonStart({ framework, library, start }: Screen, at: Place, names: ReadonlySet<string>): PythonStart {
+function toPythonStart(
+  { framework, library, start }: Screen,
+  at: ScreenContext,
+  names: ReadonlySet<string>,
+): PythonStart {
   const { needs = [], ...how } = start(at);
-  const own = library === 'fasthtml' ? 'python-fasthtml' : library;
+  const packageName = library === 'fasthtml' ? 'python-fasthtml' : library;
   return {
     ...how,
     framework,
     because: `${at.source.path} imports ${library}.`,
     weight: at.source.weight,
-    known: names.has(own),
-    needs: [own, ...needs].filter((each) => !names.has(each)),
+    known: names.has(packageName),
+    needs: [packageName, ...needs].filter((each) => !names.has(each)),
   };
 }
 
@@ -247,19 +252,19 @@ function findLeader(source: Source, sources: readonly Source[]): Source {
   return leader;
 }
 
-function shouldPrecede(one: Source, other: Source): boolean {
-  const isAbove = one.path.split('/').length <= other.path.split('/').length;
+function shouldPrecede(source: Source, otherSource: Source): boolean {
+  const isAbove = source.path.split('/').length <= otherSource.path.split('/').length;
   return (
     isAbove &&
-    leading.has(posix.basename(one.path)) &&
-    listModuleNames(one, other).some((name) => hasImport(one.text, name))
+    leading.has(posix.basename(source.path)) &&
+    listModuleNames(source, otherSource).some((name) => hasImport(source.text, name))
   );
 }
 
 /** Lists the names under which a file can import another: from the root, from src, and from its own folder. */
-function listModuleNames(one: Source, other: Source): string[] {
-  const dotted = other.path.replace(/(?:\/__init__)?\.py$/, '').replaceAll('/', '.');
-  const folder = posix.dirname(one.path).replaceAll('/', '.');
+function listModuleNames(source: Source, otherSource: Source): string[] {
+  const dotted = otherSource.path.replace(/(?:\/__init__)?\.py$/, '').replaceAll('/', '.');
+  const folder = posix.dirname(source.path).replaceAll('/', '.');
   const names = [dotted, dotted.replace(/^src\./, ''), folder === '.' ? dotted : dotted.replace(`${folder}.`, '')];
   return [...new Set(names)].filter((name) => name !== '').map((name) => name.replaceAll('.', String.raw`\.`));
 }

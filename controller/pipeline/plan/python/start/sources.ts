@@ -44,7 +44,7 @@ export function listPythonSources(tree: Tree): Source[] {
     .map(({ path }) => ({ path, weight: weigh(path) + (named.has(path) ? 30 : 0) }))
     .toSorted((one, other) => other.weight - one.weight || (one.path < other.path ? -1 : 1))
     .slice(0, maximumSources)
-    .map(({ path, weight }) => ({ path, weight, text: tree.text(path, sourceBytes) ?? '' }));
+    .map(({ path, weight }) => ({ path, weight, text: tree.readFile(path, sourceBytes) ?? '' }));
 }
 
 /** Names of examples and experiments. */
@@ -59,7 +59,7 @@ function weigh(path: string): number {
 
 function listReadmeStarts(tree: Tree): ReadonlySet<string> {
   const readme = ['README.md', 'README.rst', 'README.txt', 'readme.md', 'README'].find((each) => tree.has(each));
-  const content = readme === undefined ? '' : (tree.text(readme, 128 * 1024) ?? '');
+  const content = readme === undefined ? '' : (tree.readFile(readme, 128 * 1024) ?? '');
   return new Set([...content.matchAll(starting)].map((match) => match[1] ?? ''));
 }
 

@@ -35,7 +35,7 @@ export const license: Rule = {
     const policy = input.licenses;
     for (const read of [judgeLicenseFiles, (below: Tree) => judgeDeclarations(below, policy)]) {
       const found = folders.flatMap((folder) =>
-        read(tree.below(folder), policy).map((each) => ({
+        read(tree.getSubtree(folder), policy).map((each) => ({
           ...each,
           file: folder === '.' ? each.file : `${folder}/${each.file}`,
         })),
@@ -76,7 +76,7 @@ function judgeLicenseFiles(tree: Tree, policy: LicensePolicy): LicenseSource[] {
 
 function judgeFiles(tree: Tree, files: readonly string[], policy: LicensePolicy): LicenseSource[] {
   return files.flatMap((file) => {
-    const judgement = judgeText(tree.text(file, 256 * 1024) ?? '', policy);
+    const judgement = judgeText(tree.readFile(file, 256 * 1024) ?? '', policy);
     if (judgement === undefined) return [];
     return [{ kind: judgement.kind, file, reason: judgement.kind === 'open' ? '' : judgement.reason }];
   });
@@ -134,12 +134,12 @@ const maximumDeclarationLength = 200;
 function readDeclaredLicenses(tree: Tree): Declaration[] {
   return readers
     .flatMap(([file, read]) => {
-      const content = tree.text(file);
+      const content = tree.readFile(file);
       return content === undefined
         ? []
-        : read(content).map((said): Declaration => [file, said.trim().slice(0, maximumDeclarationLength)]);
+        : read(content).map((text): Declaration => [file, text.trim().slice(0, maximumDeclarationLength)]);
     })
-    .filter(([, said]) => said !== '');
+    .filter(([, text]) => text !== '');
 }
 
 type Reader = (content: string) => readonly string[];
@@ -181,9 +181,9 @@ function readNpm(manifest: unknown): string[] {
 
 function readPython(manifest: unknown): string[] {
   const license = readField(manifest, 'project', 'license');
-  const said = typeof license === 'string' ? license : readText(license, 'text');
+  const licenseText = typeof license === 'string' ? license : readText(license, 'text');
   const found = [
-    ...toList(said),
+    ...toList(licenseText),
     ...readTexts(manifest, 'project', 'classifiers').flatMap(parseClassifier),
     ...toList(readText(manifest, 'tool', 'poetry', 'license')),
     ...readTexts(manifest, 'tool', 'poetry', 'classifiers').flatMap(parseClassifier),
@@ -192,9 +192,9 @@ function readPython(manifest: unknown): string[] {
 }
 
 function readCargo(manifest: unknown): string[] {
-  const said = readText(manifest, 'package', 'license') ?? readText(manifest, 'workspace', 'package', 'license');
+  const expression = readText(manifest, 'package', 'license') ?? readText(manifest, 'workspace', 'package', 'license');
   // "MIT/Apache-2.0" is the syntax from before SPDX.
-  return readKeys(manifest).length === 0 || said === undefined ? [] : [said.replaceAll('/', ' OR ')];
+  return readKeys(manifest).length === 0 || expression === undefined ? [] : [expression.replaceAll('/', ' OR ')];
 }
 
 function readClassifiers(content: string): string[] {
@@ -222,11 +222,11 @@ const headerBytes = 2_048;
 /** Lists declarations in the README: its front matter (as on Hugging Face), its licence section, its badge. */
 function readReadmeLicenses(tree: Tree): Declaration[] {
   const file = tree.entries.find((each) => each.kind === 'file' && readmeName.test(each.path))?.path;
-  const content = file === undefined ? undefined : tree.text(file, readmeBytes);
+  const content = file === undefined ? undefined : tree.readFile(file, readmeBytes);
   if (file === undefined || content === undefined) return [];
   return [readFrontMatter(content), readSection(content), badge.exec(content)?.[1]?.replaceAll('--', '-')]
-    .filter((said) => said !== undefined && said.trim() !== '')
-    .map((said): Declaration => [file, said ?? '']);
+    .filter((text) => text !== undefined && text.trim() !== '')
+    .map((text): Declaration => [file, text ?? '']);
 }
 
 function readFrontMatter(content: string): string | undefined {
@@ -260,13 +260,15 @@ function isHeading(line: string, next: string | undefined): boolean {
 
 /** Reads SPDX headers, if all files that have one agree. */
 function readHeaderLicenses(tree: Tree): Declaration[] {
-  const said = new Map<string, string>();
+  const tags = new Map<string, string>();
   const files = tree.entries
     .filter((each) => each.kind === 'file' && sourceFile.test(each.path))
     .slice(0, maximumHeaderFiles);
   for (const { path } of files) {
-    const tag = /SPDX-License-Identifier:\s*([A-Za-z0-9.+() -]{2,100})/.exec(tree.text(path, headerBytes) ?? '')?.[1];
-    if (tag !== undefined && !said.has(tag.trim())) said.set(tag.trim(), path);
+    const tag = /SPDX-License-Identifier:\s*([A-Za-z0-9.+() -]{2,100})/.exec(
+      tree.readFile(path, headerBytes) ?? '',
+    )?.[1];
+    if (tag !== undefined && !tags.has(tag.trim())) tags.set(tag.trim(), path);
   }
-  return said.size === 1 ? [...said].map(([tag, path]): Declaration => [path, tag]) : [];
+  return tags.size === 1 ? [...tags].map(([tag, path]): Declaration => [path, tag]) : [];
 }

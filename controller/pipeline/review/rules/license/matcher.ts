@@ -104,9 +104,9 @@ function readLicense(id: string): KnownLicense {
   const present = known.get(id);
   if (present !== undefined) return present;
   const text = normalizeText(licenses[id]?.licenseText ?? '');
-  const made = { id, text, shingles: new Set(toShingles(splitWords(text))) };
-  known.set(id, made);
-  return made;
+  const license = { id, text, shingles: new Set(toShingles(splitWords(text))) };
+  known.set(id, license);
+  return license;
 }
 
 function findAdditions(words: readonly string[], licensesHeld: readonly KnownLicense[]): string {

@@ -105,11 +105,11 @@ function judgeUnknown(text: string, plain: string, terms: Terms): Judgement | un
 /** Judges a text that the author wrote, or derived from a licence. */
 function judgeOwnText(text: string, plain: string, limit: string | undefined, words: number): Judgement | undefined {
   const changed = findOrigin(plain);
-  const own = (changed?.added ?? plain).replace(
+  const ownText = (changed?.added ?? plain).replace(
     /you may not use [a-z ]{0,40}except in compliance with the license/g,
     ' ',
   );
-  const forbids = limit ?? findClause(prohibitions, `${own} ${findReservation(text)}`);
+  const forbids = limit ?? findClause(prohibitions, `${ownText} ${findReservation(text)}`);
   if (forbids !== undefined)
     return { kind: 'restricted', reason: `The licence file has ${forbids}, so it is not an open-source licence.` };
   const origin = changed === undefined ? '' : `; it is ${changed.id} with changes`;

@@ -76,7 +76,7 @@ const allowComment = 'gitleaks:allow';
 
 /** What allows findings, and how many; `broken` if gitleaks cannot read .gitleaks.toml. */
 export interface AllowedLeaks {
-  readonly left: readonly Leak[];
+  readonly remaining: readonly Leak[];
   readonly counts: ReadonlyMap<string, number>;
   readonly broken: boolean;
 }
@@ -84,18 +84,18 @@ export interface AllowedLeaks {
 /** Removes the findings that the repository allows. Paths of the leaks are relative to the tree. */
 export async function removeAllowed(leaks: readonly Leak[], context: ReviewContext): Promise<AllowedLeaks> {
   const counts = new Map<string, number>();
-  const ignored = readFingerprints(context.tree.text(ignoreFile, maximumIgnoreBytes));
-  const after = (by: string, kept: (leak: Leak) => boolean, from: readonly Leak[]): Leak[] => {
-    const left = from.filter(kept);
-    if (left.length < from.length) counts.set(by, from.length - left.length);
-    return left;
+  const ignored = readFingerprints(context.tree.readFile(ignoreFile, maximumIgnoreBytes));
+  const filterBy = (by: string, isKept: (leak: Leak) => boolean, from: readonly Leak[]): Leak[] => {
+    const remaining = from.filter(isKept);
+    if (remaining.length < from.length) counts.set(by, from.length - remaining.length);
+    return remaining;
   };
-  const first = after(ignoreFile, (leak) => !ignored.has(toFingerprint(leak)), leaks);
-  const second = after(`${allowComment} comments`, (leak) => !hasComment(leak, context), first);
+  const first = filterBy(ignoreFile, (leak) => !ignored.has(toFingerprint(leak)), leaks);
+  const second = filterBy(`${allowComment} comments`, (leak) => !hasComment(leak, context), first);
   const stillFound = await scanAgain(second, context);
-  if (stillFound === 'broken') return { left: second, counts, broken: true };
-  const left = after(configFile, (leak) => stillFound?.has(toFingerprint(leak)) !== false, second);
-  return { left, counts, broken: false };
+  if (stillFound === 'broken') return { remaining: second, counts, broken: true };
+  const remaining = filterBy(configFile, (leak) => stillFound?.has(toFingerprint(leak)) !== false, second);
+  return { remaining, counts, broken: false };
 }
 
 function toFingerprint({ File, RuleID, StartLine }: Leak): string {
@@ -111,7 +111,7 @@ function readFingerprints(file: string | undefined): ReadonlySet<string> {
 }
 
 function hasComment({ File, StartLine, EndLine }: Leak, { tree }: ReviewContext): boolean {
-  const lines = tree.text(File, 16 * 1024 * 1024)?.split('\n') ?? [];
+  const lines = tree.readFile(File, 16 * 1024 * 1024)?.split('\n') ?? [];
   return lines.slice(StartLine - 1, Math.max(StartLine, EndLine)).some((line) => line.includes(allowComment));
 }
 
@@ -127,7 +127,7 @@ async function scanAgain(
     leaks.length === 0
       ? undefined
       : buildAllowlistConfig(
-          tree.text(configFile, maximumConfigBytes) ?? '',
+          tree.readFile(configFile, maximumConfigBytes) ?? '',
           new Set(leaks.map((leak) => leak.RuleID)),
         );
   if (config === undefined) return undefined;
@@ -185,9 +185,9 @@ function readList(list: unknown, found: ReadonlySet<string>): Allowlist | undefi
       .map((name) => [name, readPatterns(list, name)] as const)
       .filter(([, each]) => each.length > 0),
   );
-  const asked = readTexts(list, 'targetRules');
-  const targetRules = asked.filter((rule) => found.has(rule));
-  if (Object.keys(named).length === 0 || (asked.length > 0 && targetRules.length === 0)) return undefined;
+  const rules = readTexts(list, 'targetRules');
+  const targetRules = rules.filter((rule) => found.has(rule));
+  if (Object.keys(named).length === 0 || (rules.length > 0 && targetRules.length === 0)) return undefined;
   return { ...named, ...(targetRules.length === 0 ? {} : { targetRules }), ...readModes(list) };
 }
 

@@ -19,7 +19,7 @@ export const secrets: Rule = {
   async check(context) {
     const leaks = await scan(context);
     const allowed = await removeAllowed(leaks, context);
-    const findings = allowed.left.map((leak) => toFinding(leak, context));
+    const findings = allowed.remaining.map((leak) => toFinding(leak, context));
     return [...limitWarnings(removeDuplicates(findings)), ...reportAllowed(allowed)];
   },
 };
@@ -36,9 +36,9 @@ function limitWarnings(findings: readonly Finding[]): Finding[] {
     if (severity === 'warning') warnings.set(rule, count);
     return severity === 'error' || count <= warningsOfAKind;
   });
-  const left = findings.length - shown.length;
-  if (left === 0) return shown;
-  const message = `${left} more warnings of these kinds are not shown.`;
+  const omitted = findings.length - shown.length;
+  if (omitted === 0) return shown;
+  const message = `${omitted} more warnings of these kinds are not shown.`;
   return [
     ...shown,
     {
@@ -87,7 +87,7 @@ function isUsed({ File }: Leak, { input }: ReviewContext): boolean {
 }
 
 function isForBrowsers({ RuleID, File, StartLine }: Leak, { tree }: ReviewContext): boolean {
-  return RuleID === 'gcp-api-key' && (isPublicPath(File) || !isServerKey(tree.text(File) ?? '', StartLine));
+  return RuleID === 'gcp-api-key' && (isPublicPath(File) || !isServerKey(tree.readFile(File) ?? '', StartLine));
 }
 
 /** Reports what the repository allows: it is neither an error nor hidden. */

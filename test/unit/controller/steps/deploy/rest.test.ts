@@ -29,7 +29,7 @@ const input = (rest: Partial<RestInput> = {}): RestInput => ({
   before: status(),
   activators: 'present',
   activity: quiet,
-  wanted: Number.NaN,
+  wantedNumber: Number.NaN,
   isClosed: undefined,
   isSettled: true,
   isNew: false,
@@ -72,13 +72,13 @@ test('puts an app to nap without agreement of the activators', () => {
   const policy = { depth: 'nap', after: 60_000 } as const;
   const { status: next, close } = decideRest(input({ policy }));
   assert.deepEqual([next?.state, next?.number, close], ['Napping', 5, undefined]);
-  assert.equal(stateAfter({ policy, before: status({ state: 'Napping' }), wanted: 4 }), 'Awake');
+  assert.equal(stateAfter({ policy, before: status({ state: 'Napping' }), wantedNumber: 4 }), 'Awake');
 });
 
 test('wakes it for the wake number of its current rest, and not for an older one', () => {
   const before = status({ state: 'Asleep' });
-  assert.equal(stateAfter({ before, wanted: 4 }), 'Waking');
-  assert.equal(stateAfter({ before, wanted: 3 }), 'Asleep');
+  assert.equal(stateAfter({ before, wantedNumber: 4 }), 'Waking');
+  assert.equal(stateAfter({ before, wantedNumber: 3 }), 'Asleep');
   assert.equal(stateAfter({ before }), 'Asleep');
 });
 

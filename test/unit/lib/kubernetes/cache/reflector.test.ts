@@ -64,7 +64,7 @@ test('resumes from the last bookmark, so that a compaction since then does no ha
   const { api, reflector, same, lists, watches } = await started(t, (fresh) => fresh.put(KIND, thing('a')));
   api.put('apis/example.dev/v1/others', thing('elsewhere'));
   api.bookmark();
-  await until(() => reflector.lastEventAgeMs() < 1000);
+  await until(() => reflector.getLastEventAgeMs() < 1000);
   api.put(KIND, thing('b'));
   await same();
   api.put('apis/example.dev/v1/others', thing('elsewhere', 2));

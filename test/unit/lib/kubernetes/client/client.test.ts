@@ -191,7 +191,7 @@ test('skips an apply that would change nothing, unless the manifest or the objec
   assert.deepEqual([second.changed, second.object.spec?.size], [true, 2]);
   const meddled = { ...second.object, spec: { size: 99 } };
   assert.equal((await applyIfChanged(client, things, meddled, manifest(2))).changed, true);
-  assert.equal((await applyIfChanged(client, things, meddled, manifest(2), { holds: () => true })).changed, false);
+  assert.equal((await applyIfChanged(client, things, meddled, manifest(2), { isCurrent: () => true })).changed, false);
 });
 
 test('a status is written only when it differs, and a field dropped from it is a difference', async (t) => {

@@ -115,7 +115,7 @@ const finish = (key: string): Command =>
     `finish ${key}`,
     (model) => model.inWork.has(key),
     (model, { queue }) => {
-      queue.done(key);
+      queue.finish(key);
       model.inWork.delete(key);
     },
   );
@@ -145,7 +145,7 @@ test('the queue behaves like its model for any sequence of calls', async () => {
     const model = new Model();
     await fc.asyncModelRun(() => ({ model, real: { queue, clock } }), list);
     // Whatever was asked for and not yet done must still come, once everything in work ends and all waits are over.
-    for (const key of model.inWork) queue.done(key);
+    for (const key of model.inWork) queue.finish(key);
     clock.advance(1000);
     const expected = new Set([...model.owed, ...model.due.keys()]);
     queue.shutDown();
@@ -174,7 +174,7 @@ test('no two workers have the same key, and each add is followed by work that be
           maximum = Math.max(maximum, inWork.size);
           await scheduler.schedule(Promise.resolve(), `work ${key}`);
           inWork.delete(key);
-          queue.done(key);
+          queue.finish(key);
         }
       };
       const working = Array.from({ length: workers }, work);
@@ -207,7 +207,7 @@ test('a key waits 5 ms after its first failure, twice as long after each further
     clock.advance(1);
     assert.equal(await queue.get(), 'a');
     assert.equal(clock.now() - began, expected);
-    queue.done('a');
+    queue.finish('a');
   }
   queue.forget('a');
   queue.addRateLimited('a');
@@ -274,7 +274,7 @@ test('drain drops what is ready, wakes waiting workers, and ends when the work i
   });
   assert.equal(await waiting, undefined);
   assert.equal(drained, false);
-  queue.done('a');
+  queue.finish('a');
   await draining;
   assert.equal(await queue.get(), undefined);
   await queue.drain();

@@ -27,8 +27,8 @@ async function served(
 
 test('liveness fails with a reflector that neither hears nor tries, and with a worker that is stuck', async (t) => {
   let [silence, work] = [0, 0];
-  const reflector = { resource: { plural: 'things' }, store: { hasSynced: true }, lastTurnAgeMs: () => silence };
-  const controller = { name: 'things', longestReconcileMs: () => work };
+  const reflector = { resource: { plural: 'things' }, store: { hasSynced: true }, getLastTurnAgeMs: () => silence };
+  const controller = { name: 'things', getLongestReconcileMs: () => work };
   const get = await served(t, [createReflectorLivenessCheck(reflector), createWorkerLivenessCheck(controller)], []);
   assert.deepEqual(await get('/healthz'), { status: 200, text: 'ok watch-things\nok workers-things\nok\n' });
   silence = 900_001;
@@ -48,7 +48,7 @@ test('readiness waits for the caches and for nothing else', async (t) => {
   const get = await served(
     t,
     [],
-    [createReflectorSyncCheck({ resource: { plural: 'things' }, store, lastTurnAgeMs: () => 0 })],
+    [createReflectorSyncCheck({ resource: { plural: 'things' }, store, getLastTurnAgeMs: () => 0 })],
   );
   assert.deepEqual(await get('/readyz'), {
     status: 503,

@@ -69,7 +69,7 @@ function replica(
     shutdown: shutdownOf(shutdown, order),
     ...election,
   });
-  const mirror = manager.reflect(things);
+  const mirror = manager.addReflector(things);
   const reconcile = async (key: string): Promise<typeof done> => {
     seen.push(key);
     await work();

@@ -129,7 +129,7 @@ test('replaces everything in one transaction the first time, then sends only the
     [true, false, true],
   );
   assert.deepEqual(scripts, [replaceScript(one), 'delete element inet t s { 1 }\nadd element inet t s { 2 }\n']);
-  applier.distrust();
+  applier.invalidate();
   assert.equal(await applier.apply([two]), false);
   assert.equal(scripts.at(-1), replaceScript(two));
 });
