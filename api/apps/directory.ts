@@ -61,9 +61,9 @@ export function createDirectory({
   /** Keyed by object: the cache never changes an object, it replaces it. */
   const known = new WeakMap<App, { readonly target: Target | undefined }>();
   const targetOf = (app: App): Target | undefined => {
-    const found = known.get(app) ?? { target: readTarget(app, originOf) };
-    known.set(app, found);
-    return found.target;
+    const entry = known.get(app) ?? { target: readTarget(app, originOf) };
+    known.set(app, entry);
+    return entry.target;
   };
   return {
     get(slug) {

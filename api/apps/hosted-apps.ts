@@ -129,11 +129,11 @@ export interface RepositoryName {
 }
 
 /** Finds the app of a repository. @throws Problem (invalid-request, not-submitted) */
-export function findApp(apps: AppIndex, hosts: GitHosts, wanted: RepositoryName): App {
-  const { owner, name } = normalizeName(hosts, wanted);
-  const found = apps.byPath(owner, name);
-  const host = wanted.host?.toLowerCase() ?? selectHost(found, hosts);
-  const app = found.find((candidate) => readRepository(candidate).host === host);
+export function findApp(apps: AppIndex, hosts: GitHosts, repository: RepositoryName): App {
+  const { owner, name } = normalizeName(hosts, repository);
+  const matches = apps.byPath(owner, name);
+  const host = repository.host?.toLowerCase() ?? selectHost(matches, hosts);
+  const app = matches.find((candidate) => readRepository(candidate).host === host);
   if (app !== undefined) return app;
   const where = host === undefined ? '' : ` on ${host}`;
   throw new Problem(
@@ -143,17 +143,17 @@ export function findApp(apps: AppIndex, hosts: GitHosts, wanted: RepositoryName)
 }
 
 /** Selects the first allowed host if the repository is hosted from it, otherwise the only host it is hosted from. */
-function selectHost(found: readonly App[], hosts: GitHosts): string | undefined {
-  const having = new Set(found.map((app) => readRepository(app).host));
-  const allowed = hosts.allowed[0];
-  if (allowed !== undefined && having.has(allowed)) return allowed;
-  if (having.size < 2) return [...having][0] ?? allowed;
+function selectHost(matches: readonly App[], hosts: GitHosts): string | undefined {
+  const hostNames = new Set(matches.map((app) => readRepository(app).host));
+  const preferredHost = hosts.allowed[0];
+  if (preferredHost !== undefined && hostNames.has(preferredHost)) return preferredHost;
+  if (hostNames.size < 2) return [...hostNames][0] ?? preferredHost;
   throw createValidationProblem([
     {
       in: 'query',
       field: 'host',
-      message: `is required, because repositories with this name are hosted from several git hosts: ${[...having].join(', ')}`,
-      fix: `Add ?host= with one of them, such as ?host=${[...having][0] ?? ''}.`,
+      message: `is required, because repositories with this name are hosted from several git hosts: ${[...hostNames].join(', ')}`,
+      fix: `Add ?host= with one of them, such as ?host=${[...hostNames][0] ?? ''}.`,
     },
   ]);
 }

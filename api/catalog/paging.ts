@@ -102,8 +102,8 @@ export function createNextLink(
 ): { readonly url: string | null; readonly headers: Readonly<Record<string, string>> } {
   if (cursor === undefined) return { url: null, headers: {} };
   const parameters = new URLSearchParams();
-  const given: typeof query = { ...query, cursor };
-  for (const [name, value] of Object.entries(given)) if (value !== undefined) parameters.set(name, String(value));
+  const nextQuery: typeof query = { ...query, cursor };
+  for (const [name, value] of Object.entries(nextQuery)) if (value !== undefined) parameters.set(name, String(value));
   const next = `${url}?${parameters.toString()}`;
   return { url: next, headers: { link: `<${next}>; rel="next"` } };
 }

@@ -70,9 +70,9 @@ function renderActions({ state, url, status_url: status }: ProjectDetail, visit:
     state === 'live' && typeof url === 'string' && /^https?:\/\//.test(url)
       ? html`<a class="button" href="${url}" rel="noopener">${visit.text.app.open}</a>`
       : '';
-  const own = typeof status === 'string' ? toStatusPath(status, visit) : undefined;
+  const statusPath = typeof status === 'string' ? toStatusPath(status, visit) : undefined;
   return html`${open}
-  ${own === undefined ? '' : html`<a class="button quiet" href="${own}">${visit.text.app.status}</a>`}`;
+  ${statusPath === undefined ? '' : html`<a class="button quiet" href="${statusPath}">${visit.text.app.status}</a>`}`;
 }
 
 /** Converts the URL of a status in the API to the path of its page. */
@@ -158,13 +158,16 @@ function createMeasures(visit: Visit): Measure[] {
 
 function renderTelemetry({ telemetry }: ProjectDetail, visit: Visit): Html {
   const { text } = visit;
-  const measured = windows.map((name) => ({ name, found: telemetry[name] }));
+  const measuredWindows = windows.map((name) => ({ name, figures: telemetry[name] }));
   const columns = [
     { title: text.app.measure },
-    ...measured.map(({ name }) => ({ title: text.app.window[name], number: true })),
+    ...measuredWindows.map(({ name }) => ({ title: text.app.window[name], number: true })),
   ];
-  const rows = createMeasures(visit).map(([name, value]) => [name, ...measured.map(({ found }) => value(found))]);
-  const reasons = new Map(measured.flatMap(({ found }) => Object.entries(found.unmeasured)));
+  const rows = createMeasures(visit).map(([name, value]) => [
+    name,
+    ...measuredWindows.map(({ figures }) => value(figures)),
+  ]);
+  const reasons = new Map(measuredWindows.flatMap(({ figures }) => Object.entries(figures.unmeasured)));
   return html`<p>${text.app.telemetryLead}</p>
     ${renderTable(text.app.telemetry, columns, rows)}
     ${

@@ -91,8 +91,8 @@ function toHostQuery(host: unknown): { host?: string } {
 }
 
 /** Reads the month from a form; default the current month. */
-function readMonth(given: string | undefined): string {
-  return given === undefined || given.trim() === '' ? new Date().toISOString().slice(0, 7) : given.trim();
+function readMonth(value: string | undefined): string {
+  return value === undefined || value.trim() === '' ? new Date().toISOString().slice(0, 7) : value.trim();
 }
 
 function createPricePages(site: PageSite, calls: Calls): Endpoint[] {

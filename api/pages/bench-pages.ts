@@ -189,22 +189,22 @@ function renderPairs(pairs: readonly PairView[], visit: Visit): Html {
   </section>`;
 }
 
-function renderTasks({ models, tasks: described }: BenchmarkDetail, visit: Visit): Html {
+function renderTasks({ models, tasks: taskEntries }: BenchmarkDetail, visit: Visit): Html {
   const { text, format } = visit;
   const tasks = [...new Set(models.flatMap(({ by_task: byTask }) => byTask.map(({ task }) => task)))];
   if (tasks.length === 0) return html``;
   const columns = [{ title: text.bench.task }, ...models.map(({ model }) => ({ title: model, number: true }))];
   const titleOf = (slug: string): string => {
-    const found = described.find((one) => one.slug === slug);
-    return found === undefined ? slug : chooseTranslation(visit, found.title, found.title_zh);
+    const entry = taskEntries.find((one) => one.slug === slug);
+    return entry === undefined ? slug : chooseTranslation(visit, entry.title, entry.title_zh);
   };
   const rows = tasks.map((task) => [
     html`${titleOf(task)}<br /><small><code>${task}</code></small>`,
     ...models.map(({ by_task: byTask }) => {
-      const found = byTask.find((one) => one.task === task);
-      if (found === undefined) return renderMissing(visit);
-      const cost = found.cost_per_run_usd;
-      return html`${renderRate({ ...found.quality, interval: null }, visit)}${typeof cost === 'number' ? html`<br /><small>${format.money(cost)}</small>` : ''}`;
+      const taskResult = byTask.find((one) => one.task === task);
+      if (taskResult === undefined) return renderMissing(visit);
+      const cost = taskResult.cost_per_run_usd;
+      return html`${renderRate({ ...taskResult.quality, interval: null }, visit)}${typeof cost === 'number' ? html`<br /><small>${format.money(cost)}</small>` : ''}`;
     }),
   ]);
   return html`<section aria-labelledby="tasks">

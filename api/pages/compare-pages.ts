@@ -40,9 +40,9 @@ export function createComparePages(site: PageSite, calls: Calls, list: ModelList
       operation: 'sendComparison',
       summary: 'Compare models by form',
       formLimit,
-      async render({ form: given }, visit, context) {
-        const form = readCompareForm(given);
-        const key = (readField(given, 'key') ?? '').trim();
+      async render({ form: fields }, visit, context) {
+        const form = readCompareForm(fields);
+        const key = (readField(fields, 'key') ?? '').trim();
         try {
           const result = await compare(context, {
             body: { prompt: form.prompt, ...(form.models.length === 0 ? {} : { models: form.models }) },
@@ -59,9 +59,9 @@ export function createComparePages(site: PageSite, calls: Calls, list: ModelList
 }
 
 /** Browsers send line breaks as CR LF. */
-function readCompareForm(given: RequestFields): CompareForm {
-  const models = Object.hasOwn(given, 'models') ? [given['models'] ?? []].flat() : [];
-  return { prompt: (readField(given, 'prompt') ?? '').replaceAll('\r\n', '\n'), models };
+function readCompareForm(fields: RequestFields): CompareForm {
+  const models = Object.hasOwn(fields, 'models') ? [fields['models'] ?? []].flat() : [];
+  return { prompt: (readField(fields, 'prompt') ?? '').replaceAll('\r\n', '\n'), models };
 }
 
 type Comparison = z.output<typeof comparisonAnswer>;

@@ -24,17 +24,21 @@ export function createFrontPage(
   const example = tools.find(({ name }) => name === exampleTool);
   return async (query, context, headers) => {
     const visit = createVisit(site, { path: '/', query, headers: context.headers });
-    const wanted = readProjectQuery((name) => readField(query, name));
-    const given = Object.entries({ q: wanted.search, category: wanted.category, cursor: wanted.cursor });
-    const found = await listProjects?.(context, {
+    const projectQuery = readProjectQuery((name) => readField(query, name));
+    const parameters = Object.entries({
+      q: projectQuery.search,
+      category: projectQuery.category,
+      cursor: projectQuery.cursor,
+    });
+    const projectPage = await listProjects?.(context, {
       query: {
-        ...Object.fromEntries(given.filter(([, value]) => value !== '')),
+        ...Object.fromEntries(parameters.filter(([, value]) => value !== '')),
         limit: String(pageSize),
         sort: 'stars',
       },
     });
     const content = {
-      apps: found === undefined ? undefined : { wanted, found },
+      apps: projectPage === undefined ? undefined : { query: projectQuery, page: projectPage },
       tools: tools.map((tool) => ({ name: tool.name, title: tool.title, isOff: off(tool) !== undefined })),
       example: example === undefined ? undefined : buildExampleUrl(example, baseUrl),
     };
@@ -67,7 +71,7 @@ interface FrontTool {
 
 interface FrontContent {
   /** Undefined if there is no catalog. */
-  readonly apps: { readonly wanted: ProjectQuery; readonly found: z.output<typeof projectList> } | undefined;
+  readonly apps: { readonly query: ProjectQuery; readonly page: z.output<typeof projectList> } | undefined;
   readonly tools: readonly FrontTool[];
   /** URL of an example call of a tool. */
   readonly example: string | undefined;
@@ -100,24 +104,24 @@ function renderAction(path: string, label: string, kind: string, visit: Visit): 
   return visit.site.answersAt(path) ? html`<a class="${kind}" href="${visit.link(path)}">${label}</a>` : html``;
 }
 
-function renderAppsSection({ wanted, found }: NonNullable<FrontContent['apps']>, visit: Visit): Html {
+function renderAppsSection({ query, page }: NonNullable<FrontContent['apps']>, visit: Visit): Html {
   const { text, format } = visit;
-  const isFiltered = wanted.search !== '' || wanted.category !== '';
-  const total = format.integer(found.total);
+  const isFiltered = query.search !== '' || query.category !== '';
+  const total = format.integer(page.total);
   return html`<section aria-labelledby="apps">
     <div class="heading">
       <h2 id="apps">${text.front.apps}</h2>
       <p>${isFiltered ? text.front.found(total) : text.front.count(total)}</p>
     </div>
-    ${renderFilterForm(wanted, isFiltered, visit)}
+    ${renderFilterForm(query, isFiltered, visit)}
     ${
-      found.projects.length === 0
+      page.projects.length === 0
         ? html`<p class="empty">${isFiltered ? text.front.noApps : text.front.empty}</p>`
         : html`<ul class="cards">
-            ${found.projects.map((project) => renderCard(project, visit))}
+            ${page.projects.map((project) => renderCard(project, visit))}
           </ul>`
     }
-    ${renderPaging(wanted, readCursor(found.next), visit)}
+    ${renderPaging(query, readCursor(page.next), visit)}
   </section>`;
 }
 

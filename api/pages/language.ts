@@ -19,8 +19,8 @@ export interface LanguageChoice {
 
 /** @param named language in the address @param accepted the Accept-Language header */
 export function chooseLanguage(named: unknown, accepted: string | null): LanguageChoice {
-  const found = languages.find((language) => language === named);
-  if (found !== undefined) return { language: found, isNamed: true };
+  const choice = languages.find((language) => language === named);
+  if (choice !== undefined) return { language: choice, isNamed: true };
   // English if the browser accepts none of these languages.
   const [preferred] = new Negotiator({ headers: { 'accept-language': accepted ?? '*' } }).languages([...languages]);
   return { language: languages.find((language) => language === preferred) ?? 'en', isNamed: false };

@@ -98,22 +98,22 @@ export function fillPath(path: string, params: Readonly<Record<string, string>>)
 export function createPageResponse(
   page: Page,
   visit: Visit,
-  asked: Headers,
+  requestHeaders: Headers,
   more: Readonly<Record<string, string>> = {},
 ): Response {
   const content = renderLayout(page, visit).toString();
   const { status = 200, isPrivate = false } = page;
-  const kept = status === 200 && !isPrivate;
+  const isCacheable = status === 200 && !isPrivate;
   const headers = {
     ...guards,
     vary: 'accept, accept-language',
     'content-language': visit.language === 'zh' ? 'zh-Hans' : 'en',
-    'cache-control': kept ? 'no-cache' : 'no-store',
+    'cache-control': isCacheable ? 'no-cache' : 'no-store',
     ...more,
   };
-  if (!kept) return createBufferedResponse(content, { status, headers });
+  if (!isCacheable) return createBufferedResponse(content, { status, headers });
   const etag = computeEtag(content);
-  return hasMatchingEtag(asked, etag)
+  return hasMatchingEtag(requestHeaders, etag)
     ? new Response(null, { status: 304, headers: { ...headers, etag } })
     : createBufferedResponse(content, { headers: { ...headers, etag } });
 }

@@ -24,9 +24,9 @@ export function createRankPages(site: PageSite, calls: Calls): Endpoint[] {
         const weights = parseWeights((name) => readField(query, name));
         const isWeighted = Object.values(weights).some((weight) => weight > 0);
         const cursor = readField(query, 'cursor') ?? '';
-        const given = Object.entries(weights).map(([name, weight]) => `${name}:${weight}`);
+        const weightPairs = Object.entries(weights).map(([name, weight]) => `${name}:${weight}`);
         const ranking = await readRanking(context, {
-          query: { ...(isWeighted ? { weights: given.join(',') } : {}), ...(cursor === '' ? {} : { cursor }) },
+          query: { ...(isWeighted ? { weights: weightPairs.join(',') } : {}), ...(cursor === '' ? {} : { cursor }) },
         });
         return buildRankPage(ranking, { weights, next: readCursor(ranking.next) }, visit);
       },
@@ -40,10 +40,10 @@ const highestWeight = 10;
 function parseWeights(read: (name: Criterion) => string | undefined): Weights {
   return Object.fromEntries(
     criteria.flatMap((name) => {
-      const given = read(name) ?? '';
-      const weight = Number(given);
+      const text = read(name) ?? '';
+      const weight = Number(text);
       // The API accepts three decimals.
-      return given.trim() !== '' && weight >= 0 && weight <= highestWeight
+      return text.trim() !== '' && weight >= 0 && weight <= highestWeight
         ? [[name, Math.round(weight * 1_000) / 1_000]]
         : [];
     }),

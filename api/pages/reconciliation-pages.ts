@@ -23,9 +23,9 @@ export function createReconciliationPages(site: PageSite, calls: Calls): Endpoin
       summary: 'The reconciled days',
       async render({ query }, visit, context) {
         const before = readField(query, 'before');
-        const found = await listDays(context, { query: before === undefined ? {} : { before } });
-        const next = found.next === null ? undefined : found.days.at(-1)?.day;
-        return buildReconciliationsPage(found.days, next, visit);
+        const list = await listDays(context, { query: before === undefined ? {} : { before } });
+        const next = list.next === null ? undefined : list.days.at(-1)?.day;
+        return buildReconciliationsPage(list.days, next, visit);
       },
     }),
     createPageEndpoint(site, {
@@ -130,14 +130,14 @@ function renderSides({ name, lines }: ComparisonResult, visit: Visit): Html {
   );
 }
 
-function renderDifferences({ name, differences: found, left_off }: ComparisonResult, visit: Visit): Html {
+function renderDifferences({ name, differences, left_off }: ComparisonResult, visit: Visit): Html {
   const { text, format } = visit;
   const words = text.reconciliation;
   return html`<h3>${words.difference}</h3>
     ${renderTable(
       `${words.comparison[name]}: ${words.difference}`,
       [{ title: words.cause }, { title: words.difference, number: true }, { title: words.subject }],
-      found.map((one) => [
+      differences.map((one) => [
         html`${words.causes[one.kind]}
         ${one.explained ? '' : html`<span class="badge rejected">${words.unexplained}</span>`}`,
         formatSum(one, visit),
@@ -148,11 +148,11 @@ function renderDifferences({ name, differences: found, left_off }: ComparisonRes
     ${left_off === 0 ? '' : html`<p class="meta"><span>${words.leftOff(format.integer(left_off))}</span></p>`}`;
 }
 
-function renderApart({ apart: found }: ComparisonResult, visit: Visit): Html {
+function renderApart({ apart }: ComparisonResult, visit: Visit): Html {
   const words = visit.text.reconciliation;
   return html`<h3>${words.apart}</h3>
     <ul>
-      ${found.map((one) => html`<li>${words.aparts[one.kind]}: ${formatSum(one, visit)}</li>`)}
+      ${apart.map((one) => html`<li>${words.aparts[one.kind]}: ${formatSum(one, visit)}</li>`)}
     </ul>`;
 }
 

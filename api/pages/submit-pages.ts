@@ -34,8 +34,8 @@ export function createSubmitPages(site: PageSite, calls: Calls): Endpoint[] {
       path: '/submit',
       operation: 'sendSubmitForm',
       summary: 'Submit a repository by form',
-      async render({ form: given }, visit, context) {
-        const form = readSubmitForm(given);
+      async render({ form: fields }, visit, context) {
+        const form = readSubmitForm(fields);
         try {
           const view = await submit(context, { body: toSubmission(form) });
           return redirectTo(toStatusPath(view.status_url, visit) ?? visit.link('/submit'));
@@ -48,8 +48,8 @@ export function createSubmitPages(site: PageSite, calls: Calls): Endpoint[] {
   ];
 }
 
-function readSubmitForm(given: RequestFields): SubmitForm {
-  const read = (name: string): string => (readField(given, name) ?? '').trim();
+function readSubmitForm(fields: RequestFields): SubmitForm {
+  const read = (name: string): string => (readField(fields, name) ?? '').trim();
   return { repo: read('repo'), contact: read('contact'), note: read('note') };
 }
 
@@ -66,9 +66,9 @@ export function createStatusPages(site: PageSite, calls: Calls): Endpoint[] {
       path: '/status/{owner}/{name}',
       operation: 'showStatus',
       summary: 'The status of a submitted repository',
-      async render({ params, query: given }, visit, context) {
+      async render({ params, query: queryFields }, visit, context) {
         const { owner = '', name = '' } = params;
-        const host = readField(given, 'host');
+        const host = readField(queryFields, 'host');
         try {
           const query = host === undefined ? {} : { host };
           const view = await readStatus(context, { params: { owner, name }, query });
@@ -231,21 +231,21 @@ function renderPosition(
   return html`<code>${file}</code>${line === undefined ? '' : html` ${text.status.line(String(line))}`}`;
 }
 
-function renderRejection(found: Rejection, title: string, visit: Visit): Html {
+function renderRejection(rejection: Rejection, title: string, visit: Visit): Html {
   const { text } = visit;
   return html`<section class="notice rejected" aria-labelledby="reason">
     <h3 id="reason">${title}</h3>
-    <p class="said">${renderEnglish(found.message, visit)}</p>
+    <p class="said">${renderEnglish(rejection.message, visit)}</p>
     ${renderFacts([
-      [text.status.fix, renderEnglish(found.fix, visit)],
-      [text.status.file, renderPosition(found, visit)],
-      [text.status.rule, html`<code>${found.rule}</code>`],
+      [text.status.fix, renderEnglish(rejection.fix, visit)],
+      [text.status.file, renderPosition(rejection, visit)],
+      [text.status.rule, html`<code>${rejection.rule}</code>`],
     ])}
     ${
-      found.log === undefined
+      rejection.log === undefined
         ? ''
         : html`<h4>${text.status.log}</h4>
-            ${renderCode(found.log, text.status.log, 'end')}`
+            ${renderCode(rejection.log, text.status.log, 'end')}`
     }
   </section>`;
 }
@@ -280,17 +280,17 @@ function renderFindings(list: readonly Finding[], visit: Visit): Html {
     <h3 id="findings">${text.status.findings}</h3>
     <ul class="findings">
       ${list.map(
-        (found) =>
-          html`<li class="${found.severity}">
+        (finding) =>
+          html`<li class="${finding.severity}">
             <p class="meta">
-              <span class="badge ${found.severity === 'error' ? 'rejected' : 'in_pipeline'}"
-                >${text.status.severity[found.severity]}</span
+              <span class="badge ${finding.severity === 'error' ? 'rejected' : 'in_pipeline'}"
+                >${text.status.severity[finding.severity]}</span
               >
-              <span><code>${found.rule}</code></span>
-              ${found.file === undefined ? '' : html`<span>${renderPosition(found, visit) ?? ''}</span>`}
+              <span><code>${finding.rule}</code></span>
+              ${finding.file === undefined ? '' : html`<span>${renderPosition(finding, visit) ?? ''}</span>`}
             </p>
-            <p>${renderEnglish(found.message, visit)}</p>
-            <p><strong>${text.status.fix}:</strong> ${renderEnglish(found.fix, visit)}</p>
+            <p>${renderEnglish(finding.message, visit)}</p>
+            <p><strong>${text.status.fix}:</strong> ${renderEnglish(finding.fix, visit)}</p>
           </li>`,
       )}
     </ul>
@@ -324,9 +324,9 @@ function renderHistory({ history: builds = [] }: StatusView, visit: Visit): Html
 function renderResult(build: Build, visit: Visit): Html {
   const results: Readonly<Record<string, string>> = visit.text.status.results;
   const releases: Readonly<Record<string, string>> = visit.text.status.releases;
-  const { result: outcome, release, message, release_message: said = message } = build;
+  const { result: outcome, release, message, release_message: releaseMessage = message } = build;
   return html`${results[outcome] ?? outcome}${release === undefined ? '' : html`, ${releases[release] ?? release}`}${
-    said === undefined ? '' : html`<br /><small>${renderEnglish(said, visit)}</small>`
+    releaseMessage === undefined ? '' : html`<br /><small>${renderEnglish(releaseMessage, visit)}</small>`
   }`;
 }
 

@@ -81,7 +81,7 @@ function selectKnownFields(query: RequestFields): Record<string, string | undefi
 }
 
 /** Reads a field of a query or form; undefined unless it was sent exactly once. */
-export function readField(given: RequestFields, name: string): string | undefined {
-  const value = Object.hasOwn(given, name) ? given[name] : undefined;
+export function readField(fields: RequestFields, name: string): string | undefined {
+  const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
   return typeof value === 'string' ? value : undefined;
 }

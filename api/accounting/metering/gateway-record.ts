@@ -73,96 +73,96 @@ export const attributeNames: readonly string[] = [
  * Reads a record. A schema would take ten times as long, for each of thousands of records a second: each field is checked
  * by hand. @returns the names of the attributes that are missing or wrong where it is none
  */
-export function readRecord(given: Attributes): GatewayRecord | { readonly wrong: readonly string[] } {
-  const counter = toWhole(given['RequestCount']);
-  const startNs = toStart(given['StartUTC']);
-  const duration = toWhole(given['Duration']);
-  const status = toStatus(given['DownstreamStatus']);
+export function readRecord(attributes: Attributes): GatewayRecord | { readonly wrong: readonly string[] } {
+  const counter = toWhole(attributes['RequestCount']);
+  const startNs = toStart(attributes['StartUTC']);
+  const duration = toWhole(attributes['Duration']);
+  const status = toStatus(attributes['DownstreamStatus']);
   const isCounted = counter !== undefined && counter > 0n;
   if (
     !isCounted ||
     startNs === undefined ||
     duration === undefined ||
     status === undefined ||
-    !hasValidOptionals(given)
+    !hasValidOptionals(attributes)
   )
-    return { wrong: findInvalidAttributes(given) };
+    return { wrong: findInvalidAttributes(attributes) };
   return {
     counter,
     startNs,
     endNs: startNs + duration,
-    host: readText(given, 'RequestHost').toLowerCase(),
-    path: removeQuery(readText(given, 'RequestPath')),
-    method: readText(given, 'RequestMethod').toUpperCase(),
+    host: readText(attributes, 'RequestHost').toLowerCase(),
+    path: removeQuery(readText(attributes, 'RequestPath')),
+    method: readText(attributes, 'RequestMethod').toUpperCase(),
     status,
-    bytesIn: readSize(given, 'RequestContentSize'),
-    bytesOut: readSize(given, 'DownstreamContentSize'),
-    client: readText(given, 'ClientHost'),
-    userAgent: readText(given, 'request_User-Agent'),
-    destination: readText(given, 'request_Sec-Fetch-Dest'),
-    wake: readText(given, 'downstream_Moorage-Activator'),
-    isLost: given[lostAttribute] !== undefined,
+    bytesIn: readSize(attributes, 'RequestContentSize'),
+    bytesOut: readSize(attributes, 'DownstreamContentSize'),
+    client: readText(attributes, 'ClientHost'),
+    userAgent: readText(attributes, 'request_User-Agent'),
+    destination: readText(attributes, 'request_Sec-Fetch-Dest'),
+    wake: readText(attributes, 'downstream_Moorage-Activator'),
+    isLost: attributes[lostAttribute] !== undefined,
   };
 }
 
 /** Whether every optional attribute is absent or valid. */
-function hasValidOptionals(given: Attributes): boolean {
+function hasValidOptionals(attributes: Attributes): boolean {
   return (
-    Object.keys(textLimits).every((name) => isText(given[name])) &&
-    sizeAttributes.every((name) => isSize(given[name])) &&
-    isMark(given[lostAttribute])
+    Object.keys(textLimits).every((name) => isText(attributes[name])) &&
+    sizeAttributes.every((name) => isSize(attributes[name])) &&
+    isMark(attributes[lostAttribute])
   );
 }
 
 /** Returns names, in the order of the attributes. */
-function findInvalidAttributes(given: Attributes): string[] {
-  const counter = toWhole(given['RequestCount']);
+function findInvalidAttributes(attributes: Attributes): string[] {
+  const counter = toWhole(attributes['RequestCount']);
   const checks: readonly (readonly [name: string, isWell: boolean])[] = [
     ['RequestCount', counter !== undefined && counter > 0n],
-    ['StartUTC', toStart(given['StartUTC']) !== undefined],
-    ['Duration', toWhole(given['Duration']) !== undefined],
-    ['DownstreamStatus', toStatus(given['DownstreamStatus']) !== undefined],
-    ...Object.keys(textLimits).map((name) => [name, isText(given[name])] as const),
-    ...sizeAttributes.map((name) => [name, isSize(given[name])] as const),
-    [lostAttribute, isMark(given[lostAttribute])],
+    ['StartUTC', toStart(attributes['StartUTC']) !== undefined],
+    ['Duration', toWhole(attributes['Duration']) !== undefined],
+    ['DownstreamStatus', toStatus(attributes['DownstreamStatus']) !== undefined],
+    ...Object.keys(textLimits).map((name) => [name, isText(attributes[name])] as const),
+    ...sizeAttributes.map((name) => [name, isSize(attributes[name])] as const),
+    [lostAttribute, isMark(attributes[lostAttribute])],
   ];
   return checks.filter(([, isRight]) => !isRight).map(([name]) => name);
 }
 
 type Attribute = AttributeValue | undefined;
 
-function toWhole(given: Attribute): bigint | undefined {
-  if (typeof given === 'number') return Number.isSafeInteger(given) && given >= 0 ? BigInt(given) : undefined;
-  return typeof given === 'bigint' && given >= 0n ? given : undefined;
+function toWhole(value: Attribute): bigint | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? BigInt(value) : undefined;
+  return typeof value === 'bigint' && value >= 0n ? value : undefined;
 }
 
-function toStart(given: Attribute): bigint | undefined {
-  return typeof given === 'string' ? parseNanoseconds(given) : toWhole(given);
+function toStart(value: Attribute): bigint | undefined {
+  return typeof value === 'string' ? parseNanoseconds(value) : toWhole(value);
 }
 
-function toStatus(given: Attribute): number | undefined {
-  return typeof given === 'number' && Number.isInteger(given) && given >= 0 && given <= 999 ? given : undefined;
+function toStatus(value: Attribute): number | undefined {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 999 ? value : undefined;
 }
 
-function isText(given: Attribute): boolean {
-  return given === undefined || typeof given === 'string';
+function isText(value: Attribute): boolean {
+  return value === undefined || typeof value === 'string';
 }
 
-function isSize(given: Attribute): boolean {
-  return given === undefined || (typeof given === 'number' && Number.isSafeInteger(given) && given >= 0);
+function isSize(value: Attribute): boolean {
+  return value === undefined || (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0);
 }
 
-function isMark(given: Attribute): boolean {
-  return given === undefined || given === 'true';
+function isMark(value: Attribute): boolean {
+  return value === undefined || value === 'true';
 }
 
-function readText(given: Attributes, name: keyof typeof textLimits): string {
-  const text = given[name];
+function readText(attributes: Attributes, name: keyof typeof textLimits): string {
+  const text = attributes[name];
   return typeof text === 'string' ? text.slice(0, textLimits[name]) : '';
 }
 
-function readSize(given: Attributes, name: (typeof sizeAttributes)[number]): number {
-  const size = given[name];
+function readSize(attributes: Attributes, name: (typeof sizeAttributes)[number]): number {
+  const size = attributes[name];
   return typeof size === 'number' ? size : 0;
 }
 

@@ -133,9 +133,9 @@ export function createHostIndex({ apps, site, platformHost }: HostsOptions): (ho
     if (host === platformHost) return { kind: 'platform' };
     const app = host.endsWith(suffix) ? apps.get(host.slice(0, -suffix.length)) : undefined;
     if (app === undefined) return { kind: 'unknown' };
-    const read = hostApps.get(app) ?? toHostApp(app);
-    hostApps.set(app, read);
-    return { kind: 'app', app: read };
+    const hostApp = hostApps.get(app) ?? toHostApp(app);
+    hostApps.set(app, hostApp);
+    return { kind: 'app', app: hostApp };
   };
 }
 
@@ -156,10 +156,10 @@ export function compileFreeRule(rules: FreeRequests): (path: string, status: num
     path: path === undefined ? undefined : RE2JS.compile(toPattern(path)),
     statuses: new Set(statuses),
   }));
-  return (given, status) =>
+  return (requestPath, status) =>
     compiled.some(
       ({ path, statuses }) =>
-        (path === undefined || path.matches(given)) &&
+        (path === undefined || path.matches(requestPath)) &&
         (statuses.size === 0 || statuses.has(String(status)) || statuses.has(`${Math.floor(status / 100)}xx`)),
     );
 }
@@ -204,8 +204,8 @@ export function createVisitorResolver({
     return today;
   };
   return (client, day) => {
-    const named = `${day} ${client}`;
-    const cached = visitors.get(named);
+    const visitorKey = `${day} ${client}`;
+    const cached = visitors.get(visitorKey);
     if (cached !== undefined) return cached;
     const hops = client.split(',');
     const address = resolveClientAddress(hops.at(-1)?.trim(), hops.slice(0, -1).join(','), trustedProxies);
@@ -216,7 +216,7 @@ export function createVisitorResolver({
       isInside: isInside(address),
     };
     if (visitors.size >= maxVisitors) visitors.clear();
-    visitors.set(named, visitor);
+    visitors.set(visitorKey, visitor);
     return visitor;
   };
 }

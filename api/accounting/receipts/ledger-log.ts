@@ -168,9 +168,9 @@ export async function linkWaitingTransactions(
 }
 
 /** The day of its own time; today where that day is sealed, or is still to come. Never a sealed one, whatever the clock says. */
-function chooseDay(own: string | null, sealed: string | undefined, today: string): string {
+function chooseDay(ownDay: string | null, sealed: string | undefined, today: string): string {
   const isOpen = (day: string): boolean => sealed === undefined || day > sealed;
-  if (own !== null && own <= today && isOpen(own)) return own;
+  if (ownDay !== null && ownDay <= today && isOpen(ownDay)) return ownDay;
   return isOpen(today) || sealed === undefined ? today : getNextDay(sealed);
 }
 

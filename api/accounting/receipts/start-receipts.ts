@@ -76,13 +76,13 @@ export interface Lag {
 /** Makes the metrics; `lag` runs at each scrape, undefined where it is not known. */
 export function createReceiptMetrics(registry: Registry, lag: () => Promise<Lag | undefined>): ReceiptMetrics {
   const registers = [registry];
-  const read = (): Promise<Lag | undefined> => readForScrape(lag);
+  const readLag = (): Promise<Lag | undefined> => readForScrape(lag);
   new Gauge({
     name: 'moorage_receipts_days_behind',
     help: 'Days (UTC) that have ended and are not sealed yet. Absent where nothing is signed.',
     registers,
     async collect() {
-      const now = await read();
+      const now = await readLag();
       if (now === undefined) this.remove();
       else this.set(now.days);
     },
@@ -92,7 +92,7 @@ export function createReceiptMetrics(registry: Registry, lag: () => Promise<Lag 
     help: 'For how long the oldest transaction that is not in the signed record has waited for it; 0 if none waits. Absent where nothing is signed.',
     registers,
     async collect() {
-      const now = await read();
+      const now = await readLag();
       if (now === undefined) this.remove();
       else this.set(now.seconds);
     },

@@ -62,16 +62,16 @@ export function toCount(events: number): Sum {
 export function concludeComparison({
   name,
   lines,
-  differences: found,
+  differences: knownDifferences,
   apart = [],
   notKnown,
 }: Comparison): ComparisonResult {
   const rest = subtract(
     subtract(addSums(lines.map(({ left }) => left)), addSums(lines.map(({ right }) => right))),
-    addSums(found),
+    addSums(knownDifferences),
   );
   const differences: readonly Difference[] =
-    rest.events === 0 && rest.usd === zero ? found : [...found, { kind: 'unaccounted', ...rest }];
+    rest.events === 0 && rest.usd === zero ? knownDifferences : [...knownDifferences, { kind: 'unaccounted', ...rest }];
   const unexplained = differences.filter((difference) => !isExplained(difference));
   const explained = differences.filter(isExplained);
   return {

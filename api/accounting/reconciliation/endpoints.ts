@@ -53,10 +53,10 @@ export function createReconciliationEndpoints(store: () => ReconciliationStore, 
       maxAgeSeconds,
       problems: [notFound, ...problems],
       async handler({ params: { day } }) {
-        const found = await store().read(day);
-        if (found === undefined)
+        const storedDay = await store().read(day);
+        if (storedDay === undefined)
           throw new Problem(notFound, `${day} was not reconciled. GET /api/reconciliation lists the days that were.`);
-        return found;
+        return storedDay;
       },
     }),
   ];

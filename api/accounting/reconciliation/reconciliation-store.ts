@@ -21,7 +21,7 @@ const write = defineStatement(
     returning explanation, result`,
   stored,
 );
-const read = defineStatement('read', 'select explanation, result from reconciliation.day where day = $1', stored);
+const selectDay = defineStatement('read', 'select explanation, result from reconciliation.day where day = $1', stored);
 const list = defineStatement(
   'list',
   'select explanation, result from reconciliation.day where day < $1 order by day desc limit $2',
@@ -91,7 +91,7 @@ export class ReconciliationStore {
   }
 
   async read(day: string): Promise<Reconciliation | undefined> {
-    return (await this.#database.replay(read, [day]))[0];
+    return (await this.#database.replay(selectDay, [day]))[0];
   }
 
   /** Days before this one, the newest first. */

@@ -67,9 +67,9 @@ async function reconcileDue({ database }: OpenLedger, { router, prices, log }: R
     const now = new Date();
     const made = await store.write(await reconcileDay({ database, router, prices, now }, parseDay(due, now)));
     const { events, usd } = made.unexplained;
-    const found = { day: due, events, usd, waits: made.waits };
-    if (events > 0) log.error(found, 'the reconciliation of a day found unexplained differences');
-    else log.info(found, 'a day is reconciled');
+    const summary = { day: due, events, usd, waits: made.waits };
+    if (events > 0) log.error(summary, 'the reconciliation of a day found unexplained differences');
+    else log.info(summary, 'a day is reconciled');
     return 1;
   } finally {
     await store.release(due);
@@ -131,7 +131,7 @@ export function createReconciliationMetrics(
   readStanding: () => Promise<ReconciliationStanding | undefined>,
 ): void {
   const registers = [registry];
-  const read = (): Promise<ReconciliationStanding | undefined> => readForScrape(readStanding);
+  const readForGauge = (): Promise<ReconciliationStanding | undefined> => readForScrape(readStanding);
   const addGauge = (name: string, help: string, of: 'events' | 'usd'): void => {
     new Gauge({
       name,
@@ -139,7 +139,7 @@ export function createReconciliationMetrics(
       labelNames: ['comparison'],
       registers,
       async collect() {
-        const now = await read();
+        const now = await readForGauge();
         this.reset();
         if (now === undefined) return;
         for (const comparison of comparisonNames)
@@ -162,7 +162,7 @@ export function createReconciliationMetrics(
     help: 'End of the newest day (UTC) that was reconciled, in seconds since 1970.',
     registers,
     async collect() {
-      const until = (await read())?.until;
+      const until = (await readForGauge())?.until;
       if (until === undefined) this.remove();
       else this.set(until);
     },

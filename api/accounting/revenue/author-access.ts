@@ -22,15 +22,15 @@ export interface Author {
 
 /** The author with this handle, of the host that is named or the only one. @throws Problem (unknown-author) */
 export function findAuthor(apps: Pick<AppIndex, 'all'>, handle: string, host: string | undefined): Author {
-  const wanted = handle.toLowerCase();
-  const own = apps
+  const authorHandle = handle.toLowerCase();
+  const authorships = apps
     .all()
     .map(readAuthorship)
-    .filter(({ author }) => author.slice(author.indexOf('/') + 1) === wanted);
-  const hosts = [...new Set(own.map(({ author }) => author.slice(0, author.indexOf('/'))))];
+    .filter(({ author }) => author.slice(author.indexOf('/') + 1) === authorHandle);
+  const hosts = [...new Set(authorships.map(({ author }) => author.slice(0, author.indexOf('/'))))];
   const chosen = host?.toLowerCase() ?? hosts[0];
-  const found = own.filter(({ author }) => author === `${String(chosen)}/${wanted}`);
-  if (found.length === 0)
+  const authorApps = authorships.filter(({ author }) => author === `${String(chosen)}/${authorHandle}`);
+  if (authorApps.length === 0)
     throw new Problem(
       unknownAuthor,
       `No app from a repository of ${handle} is hosted here${host === undefined ? '' : ` from ${host}`}. The handle is the owner of the repository, such as octo of github.com/octo/hello.`,
@@ -40,16 +40,16 @@ export function findAuthor(apps: Pick<AppIndex, 'all'>, handle: string, host: st
       unknownAuthor,
       `${handle} has repositories on ${hosts.join(' and ')}. Add host=${hosts[0] ?? ''} to say which one you mean.`,
     );
-  return { author: `${String(chosen)}/${wanted}`, handle: wanted, apps: found };
+  return { author: `${String(chosen)}/${authorHandle}`, handle: authorHandle, apps: authorApps };
 }
 
 /** Refuses to show what an author earned whose account changed. @throws Problem (author-frozen), the driver's error */
 export async function assertNotFrozen(database: Database, { author, handle }: Author): Promise<void> {
-  const [held] = await database.query(frozenAuthors, [author]);
-  if (held === undefined) return;
+  const [freeze] = await database.query(frozenAuthors, [author]);
+  if (freeze === undefined) return;
   throw new Problem(
     authorFrozen,
-    `The account behind ${handle} changed at the git forge. Statements, shares and payouts of ${author} are frozen since ${held.frozen_at.toISOString()}. Contact the operator of this installation.`,
+    `The account behind ${handle} changed at the git forge. Statements, shares and payouts of ${author} are frozen since ${freeze.frozen_at.toISOString()}. Contact the operator of this installation.`,
   );
 }
 

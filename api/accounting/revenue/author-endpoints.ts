@@ -87,11 +87,11 @@ export function createAuthorEndpoints({ apps, baseUrl }: RevenueServices): Endpo
       problems: [unknownAuthor],
       head: 'as GET',
       handler: async ({ params, query }) => {
-        const { author, handle, apps: own } = findAuthor(apps, params.handle, query.host);
+        const { author, handle, apps: authorApps } = findAuthor(apps, params.handle, query.host);
         return Promise.resolve({
           author,
-          apps: own.map(({ app, sharePpm }) => ({ slug: app, share: sharePpm / 1_000_000 })),
-          has_key: own.some(({ keys }) => keys.length > 0),
+          apps: authorApps.map(({ app, sharePpm }) => ({ slug: app, share: sharePpm / 1_000_000 })),
+          has_key: authorApps.some(({ keys }) => keys.length > 0),
           statements_url: buildAuthorUrl(baseUrl, { author, handle }, 'statements'),
           keys_url: buildAuthorUrl(baseUrl, { author, handle }, 'keys'),
         });
@@ -161,19 +161,19 @@ function createListEndpoint({ apps, database, baseUrl }: RevenueServices): Endpo
     problems: statementProblems,
     head: 'as GET',
     handler: async ({ params, query: { host } }, { headers }) => {
-      const found = findAuthor(apps, params.handle, host);
-      assertAuthorKey(headers, found);
-      await assertNotFrozen(database(), found);
-      const rows = await database().query(months, [found.author]);
+      const author = findAuthor(apps, params.handle, host);
+      assertAuthorKey(headers, author);
+      await assertNotFrozen(database(), author);
+      const rows = await database().query(months, [author.author]);
       return {
-        author: found.author,
+        author: author.author,
         statements: rows.map(({ month, state, lines, earned, paid }) => ({
           month,
           state,
           lines,
           earned_usd: formatMoney(earned),
           paid_usd: formatMoney(paid),
-          url: buildAuthorUrl(baseUrl, found, 'statement', { month }),
+          url: buildAuthorUrl(baseUrl, author, 'statement', { month }),
         })),
       };
     },
@@ -201,15 +201,15 @@ function createStatementEndpoint({ apps, database, baseUrl, disputeDays, receipt
     problems: statementProblems,
     head: 'as GET',
     handler: async ({ params, query: { month = formatMonth(new Date()), host } }, { headers, mediaType }) => {
-      const found = findAuthor(apps, params.handle, host);
-      assertAuthorKey(headers, found);
-      await assertNotFrozen(database(), found);
+      const author = findAuthor(apps, params.handle, host);
+      assertAuthorKey(headers, author);
+      await assertNotFrozen(database(), author);
       const statement = await readStatement(database(), {
-        author: found.author,
+        author: author.author,
         month,
         baseUrl,
         disputeDays,
-        eventsUrl: (line) => buildAuthorUrl(baseUrl, found, `lines/${line}/events`),
+        eventsUrl: (line) => buildAuthorUrl(baseUrl, author, `lines/${line}/events`),
       });
       const private_ = { 'cache-control': 'no-store' };
       if (mediaType !== csvType) return new JsonAnswer(await addProofs(statement, receipts));
@@ -217,7 +217,7 @@ function createStatementEndpoint({ apps, database, baseUrl, disputeDays, receipt
         headers: {
           ...private_,
           'content-type': `${csvType}; charset=utf-8`,
-          'content-disposition': `attachment; filename="${found.handle}-${month}.csv"`,
+          'content-disposition': `attachment; filename="${author.handle}-${month}.csv"`,
         },
       });
     },
@@ -259,13 +259,13 @@ export function createLineEndpoint({ apps, database, prices, baseUrl }: RevenueS
     problems: [...statementProblems, unknownLine],
     head: 'as GET',
     handler: async ({ params, query }, { headers }) => {
-      const found = findAuthor(apps, params.handle, query.host);
-      assertAuthorKey(headers, found);
-      await assertNotFrozen(database(), found);
-      const line = await findLine(database(), params.line, found);
+      const author = findAuthor(apps, params.handle, query.host);
+      assertAuthorKey(headers, author);
+      await assertNotFrozen(database(), author);
+      const line = await findLine(database(), params.line, author);
       const rows = await database().query(events, [
         params.line,
-        found.author,
+        author.author,
         ...toCountingTerms(findVersion(prices, line.day)),
         ...parsePosition(query.after),
         pageSize,
@@ -280,7 +280,8 @@ export function createLineEndpoint({ apps, database, prices, baseUrl }: RevenueS
         events_sha256: line.events,
         events: rows.map((row) => ({ id: row.id, at: row.at_text })),
         next,
-        next_url: next === null ? null : buildAuthorUrl(baseUrl, found, `lines/${params.line}/events`, { after: next }),
+        next_url:
+          next === null ? null : buildAuthorUrl(baseUrl, author, `lines/${params.line}/events`, { after: next }),
       };
     },
   });
@@ -293,8 +294,8 @@ async function findLine(
   { author, handle }: Author,
 ): Promise<Record<'app' | 'day' | 'item' | 'events', string>> {
   const [line] = await database.query(lineById, [id, author]);
-  const read = usesLine.safeParse(line);
-  if (read.success) return read.data;
+  const parsed = usesLine.safeParse(line);
+  if (parsed.success) return parsed.data;
   throw new Problem(unknownLine, `The statements of ${handle} have no line ${id} that counts uses.`);
 }
 
@@ -343,12 +344,12 @@ export function createDisputeEndpoint({ apps, database }: RevenueServices): Endp
     outputDescription: 'The dispute.',
     problems: [...statementProblems, unknownLine, statementFinal],
     handler: async ({ params, query, body }, { headers, log }) => {
-      const found = findAuthor(apps, params.handle, query.host);
-      assertAuthorKey(headers, found);
-      await assertNotFrozen(database(), found);
+      const author = findAuthor(apps, params.handle, query.host);
+      assertAuthorKey(headers, author);
+      await assertNotFrozen(database(), author);
       const { month, line, message } = body;
       if (line !== undefined) {
-        const [known] = await database().query(lineById, [line, found.author]);
+        const [known] = await database().query(lineById, [line, author.author]);
         if (known?.month.slice(0, 7) !== month)
           throw new Problem(
             unknownLine,
@@ -358,7 +359,7 @@ export function createDisputeEndpoint({ apps, database }: RevenueServices): Endp
       const id = randomUUID();
       const [opened] = await database().query(openDispute, [
         id,
-        found.author,
+        author.author,
         getFirstDay(month),
         line ?? null,
         message,
@@ -369,7 +370,7 @@ export function createDisputeEndpoint({ apps, database }: RevenueServices): Endp
           statementFinal,
           `The statement of ${month} is final. Contact the operator of this installation.`,
         );
-      log.warn({ author: found.author, month, line, dispute: id }, 'an author disputes a statement');
+      log.warn({ author: author.author, month, line, dispute: id }, 'an author disputes a statement');
       return {
         id,
         month,

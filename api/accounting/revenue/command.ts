@@ -149,10 +149,10 @@ function describePosting(line: string | undefined): string {
 const { command, values } = readCommandLine(
   { usage, options, positionals: 1 },
   ({ positionals: [name], values: given }) => {
-    const found = name === undefined ? undefined : commands[name];
-    if (found === undefined)
+    const command = name === undefined ? undefined : commands[name];
+    if (command === undefined)
       throw new UsageError(name === undefined ? 'name a command' : `there is no command ${name}`);
-    return { command: found, values: given };
+    return { command, values: given };
   },
 );
 const { DATABASE_URL: url } = process.env;

@@ -67,10 +67,10 @@ function assertMonth(month: string | undefined): void {
 
 /** Rejects a new payout above what is owed. @throws CorrectionError */
 async function assertOwed(transaction: Transaction, author: string, id: string, amount: Money): Promise<void> {
-  const [held] = await transaction.query(statements.frozenAuthors, [author]);
-  if (held !== undefined)
+  const [freeze] = await transaction.query(statements.frozenAuthors, [author]);
+  if (freeze !== undefined)
     throw new CorrectionError(
-      `${author} is frozen: it was ${held.account} and is ${held.found} now. Decide with \`unfreeze\` whose it is`,
+      `${author} is frozen: it was ${freeze.account} and is ${freeze.found} now. Decide with \`unfreeze\` whose it is`,
     );
   const [known] = await transaction.query(statements.lineByKey, [toLineKey('payout', author, id)]);
   const [row] = await transaction.query(statements.owedAmount, [author]);

@@ -122,8 +122,8 @@ export async function postAppDay(
       await transaction.script("set local statement_timeout = '15min'");
       // One at a time, so that no two apps spend the same part of the budget.
       await transaction.query(lockPosting, []);
-      const [held] = await transaction.query(frozenHost, [app, day]);
-      if (held !== undefined) return 0;
+      const [freeze] = await transaction.query(frozenHost, [app, day]);
+      if (freeze !== undefined) return 0;
       const version = findVersion(prices, day);
       const [row] = await transaction.query(postDay, [
         ...[app, day, version.version, ...toCountingTerms(version)],

@@ -135,14 +135,14 @@ export class AppCalls {
 
   /** Takes a slot of the app too, so that a slow app leaves slots for the others. @throws Problem (tool-busy) */
   #enter({ slug }: Target, leave: () => void): () => void {
-    const own = this.#inProgress.get(slug) ?? 0;
-    if (own >= this.#options.slotsPerApp) {
+    const callsInProgress = this.#inProgress.get(slug) ?? 0;
+    if (callsInProgress >= this.#options.slotsPerApp) {
       leave();
       throw new Problem(toolBusy, `${slug} has reached its limit of concurrent calls. Try again in 2 seconds.`, {
         headers: { 'retry-after': '2' },
       });
     }
-    this.#inProgress.set(slug, own + 1);
+    this.#inProgress.set(slug, callsInProgress + 1);
     let inside = true;
     return () => {
       leave();

@@ -172,8 +172,8 @@ export function createAppEndpoints({ directory, calls, payerFor, replays }: AppE
 
 type Body = Pick<AppRequestContent, 'body'> & { readonly type?: string };
 
-function toAppRequest(given: CallBody): AppRequestContent {
-  const names = Object.keys(given.headers ?? {}).filter((name) => !isForwarded(name));
+function toAppRequest(call: CallBody): AppRequestContent {
+  const names = Object.keys(call.headers ?? {}).filter((name) => !isForwarded(name));
   if (names.length > 0)
     throw createValidationProblem(
       names.map((name) => ({
@@ -183,11 +183,11 @@ function toAppRequest(given: CallBody): AppRequestContent {
         fix: 'Remove it.',
       })),
     );
-  const { body, type } = toBody(given);
-  const headers = selectForwardedHeaders(Object.entries(given.headers ?? {}));
+  const { body, type } = toBody(call);
+  const headers = selectForwardedHeaders(Object.entries(call.headers ?? {}));
   return {
-    method: given.method,
-    path: addQuery(given),
+    method: call.method,
+    path: addQuery(call),
     headers: { ...(type === undefined ? {} : { 'content-type': type }), ...headers },
     body,
   };

@@ -30,8 +30,8 @@ export function isForwarded(name: string): boolean {
 }
 
 /** Selects the headers of a caller that an app receives. */
-export function selectForwardedHeaders(given: Iterable<readonly [string, string]>): Record<string, string> {
-  const all = [...given];
+export function selectForwardedHeaders(headers: Iterable<readonly [string, string]>): Record<string, string> {
+  const all = [...headers];
   const ofConnection = new Set(
     all
       .filter(([name]) => name.toLowerCase() === 'connection')
@@ -69,11 +69,11 @@ const returnedNames = [
 ] as const;
 
 export function selectReturnedHeaders(
-  given: Readonly<Record<string, string | string[] | undefined>>,
+  headers: Readonly<Record<string, string | string[] | undefined>>,
 ): Record<string, string> {
   return Object.fromEntries(
     returnedNames.flatMap((name) => {
-      const value = given[name];
+      const value = headers[name];
       const one = Array.isArray(value) ? value.join(', ') : value;
       return one === undefined || !text.test(one) ? [] : [[name, one]];
     }),

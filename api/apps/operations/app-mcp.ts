@@ -44,11 +44,11 @@ export async function listMcpTools(visit: McpVisit): Promise<unknown> {
 export async function callMcpTool(
   visit: McpVisit,
   name: string,
-  given: Readonly<Record<string, unknown>>,
+  args: Readonly<Record<string, unknown>>,
 ): Promise<CallToolResult> {
   return runWithClient(visit, async (client) => {
     try {
-      return await client.callTool({ name, arguments: { ...given } }, { timeout: visit.limitMs });
+      return await client.callTool({ name, arguments: { ...args } }, { timeout: visit.limitMs });
     } catch (error) {
       // This is a response too: the app rejects the arguments.
       if (error instanceof ProtocolError)

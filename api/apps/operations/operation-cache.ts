@@ -177,8 +177,8 @@ export class OperationCache {
     const stored = await pins.read(name);
     if (stored !== undefined) return stored;
     const signal = AbortSignal.any([this.#ending.signal, createTimeLimit(limitMs)]);
-    const found = await discover(target, agentPaths, signal);
-    return found.operations.length === 0 ? found : pins.keep(name, found);
+    const list = await discover(target, agentPaths, signal);
+    return list.operations.length === 0 ? list : pins.keep(name, list);
   }
 
   #failed(slug: string, key: string, fault: string): Entry {
@@ -270,7 +270,7 @@ export function createOperationDiscoverer({ appClient, workers }: DiscovererOpti
     signal: AbortSignal,
     where = '',
   ): Promise<OperationList> {
-    const { fault, ...found } = workerOutput.parse(
+    const { fault, ...list } = workerOutput.parse(
       await workers
         .run(
           { module: workerModule, input: description, timeoutMs: 15_000, memoryMb: 128 },
@@ -286,7 +286,7 @@ export function createOperationDiscoverer({ appClient, workers }: DiscovererOpti
         }),
     );
     if (fault !== undefined) throw new DiscoveryError(`${where} ${fault}`.trim());
-    return found;
+    return list;
   }
 }
 
@@ -305,7 +305,7 @@ export interface OperationPins {
   /** Reads what was stored for this release. @throws Problem (ledger-unavailable) */
   read(name: ReleaseName): Promise<OperationList | undefined>;
   /** Stores this unless another process was first. @returns what is stored. @throws Problem (ledger-unavailable) */
-  keep(name: ReleaseName, found: OperationList): Promise<OperationList>;
+  keep(name: ReleaseName, list: OperationList): Promise<OperationList>;
 }
 
 const storedPin = z.object({ operations: z.string() });
@@ -344,9 +344,9 @@ export function createOperationPins(ledger: Pick<LedgerHandle, 'get' | 'opened'>
       const [row] = (await findDatabase(ledger)?.query(statements.read, [app, release])) ?? [];
       return row === undefined ? undefined : parsePin(row.operations);
     },
-    async keep({ app, release }, found) {
-      const [row] = (await findDatabase(ledger)?.query(statements.keep, [app, release, JSON.stringify(found)])) ?? [];
-      return row === undefined ? found : (parsePin(row.operations) ?? found);
+    async keep({ app, release }, list) {
+      const [row] = (await findDatabase(ledger)?.query(statements.keep, [app, release, JSON.stringify(list)])) ?? [];
+      return row === undefined ? list : (parsePin(row.operations) ?? list);
     },
   };
 }

@@ -64,11 +64,11 @@ export function readWithinLimits<Candidate>(
   const operations: Operation[] = [];
   let bytes = 0;
   for (const candidate of candidates) {
-    const found = read(candidate);
-    if (found === undefined) continue;
-    bytes += Buffer.byteLength(JSON.stringify(found));
+    const operation = read(candidate);
+    if (operation === undefined) continue;
+    bytes += Buffer.byteLength(JSON.stringify(operation));
     if (bytes > maxBytes) break;
-    operations.push(found);
+    operations.push(operation);
     if (operations.length === maxOperations) break;
   }
   return operations;
@@ -77,9 +77,9 @@ export function readWithinLimits<Candidate>(
 /** Control characters, invisible characters (zero width, tags, direction marks) and lone surrogates. */
 const hidden = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}]+/gu;
 
-export function toPlainText(given: unknown, limit: number): string {
-  if (typeof given !== 'string') return '';
-  const text = given
+export function toPlainText(value: unknown, limit: number): string {
+  if (typeof value !== 'string') return '';
+  const text = value
     .slice(0, limit * 2)
     .replaceAll(hidden, ' ')
     .replaceAll(/\s+/g, ' ')
@@ -120,9 +120,9 @@ export class OperationNames {
     this.#prefix = `${toNamePrefix(slug)}${nameSeparator}`;
   }
 
-  next(wanted: string): OperationName {
+  next(originalName: string): OperationName {
     const base =
-      toPlainText(wanted, 200)
+      toPlainText(originalName, 200)
         .normalize('NFKD')
         .replaceAll(/[^A-Za-z0-9_-]+/g, '_')
         .replaceAll(/^_+|_+$/g, '')

@@ -12,10 +12,10 @@ type Arguments = Readonly<Record<string, unknown>>;
 /**
  * @throws Problem (invalid-request) that lists every wrong argument. The app itself validates the values.
  */
-export function toAppRequest({ inputSchema, name }: Operation, way: HttpWay, given: Arguments): AppRequestContent {
-  assertArguments(name, Object.keys(isJson(inputSchema['properties']) ? inputSchema['properties'] : {}), way, given);
+export function toAppRequest({ inputSchema, name }: Operation, way: HttpWay, args: Arguments): AppRequestContent {
+  assertArguments(name, Object.keys(isJson(inputSchema['properties']) ? inputSchema['properties'] : {}), way, args);
   const present = way.arguments
-    .map((argument) => ({ argument, value: given[argument.name] }))
+    .map((argument) => ({ argument, value: args[argument.name] }))
     .filter(({ value }) => value !== undefined && value !== null);
   const argumentsIn = (location: Argument['in']): typeof present =>
     present.filter(({ argument }) => argument.in === location);
@@ -34,7 +34,7 @@ export function toAppRequest({ inputSchema, name }: Operation, way: HttpWay, giv
         fix: 'Send shorter values.',
       },
     ]);
-  const { body, type } = encodeBody(way, given[bodyArgument], inputSchema);
+  const { body, type } = encodeBody(way, args[bodyArgument], inputSchema);
   const headers = selectForwardedHeaders(
     argumentsIn('header').map(({ argument, value }): [string, string] => [argument.field, joinValues(value)]),
   );
@@ -50,14 +50,14 @@ export function toAppRequest({ inputSchema, name }: Operation, way: HttpWay, giv
   };
 }
 
-function assertArguments(name: string, known: readonly string[], way: HttpWay, given: Arguments): void {
+function assertArguments(name: string, known: readonly string[], way: HttpWay, args: Arguments): void {
   const wrong = (field: string, message: string, fix: string): FieldError => ({ in: 'argument', field, message, fix });
   const required = [
     ...way.arguments.filter(({ required: one }) => one).map(({ name: one }) => one),
     ...(way.body?.required === true ? [bodyArgument] : []),
   ];
   const errors = [
-    ...Object.keys(given)
+    ...Object.keys(args)
       .filter((field) => !known.includes(field))
       .map((field) =>
         wrong(
@@ -67,15 +67,15 @@ function assertArguments(name: string, known: readonly string[], way: HttpWay, g
         ),
       ),
     ...required
-      .filter((field) => given[field] === undefined || given[field] === null)
+      .filter((field) => args[field] === undefined || args[field] === null)
       .map((field) => wrong(field, 'is missing', `See the input schema: search_tools with {"query": "${name}"}.`)),
     // These would change the path.
     ...way.arguments
       .filter(
         (argument) =>
           argument.in === 'path' &&
-          given[argument.name] !== undefined &&
-          ['', '.', '..'].includes(joinValues(given[argument.name])),
+          args[argument.name] !== undefined &&
+          ['', '.', '..'].includes(joinValues(args[argument.name])),
       )
       .map(({ name: field }) => wrong(field, 'must not be empty, "." or ".."', 'Send another value.')),
   ];
@@ -110,27 +110,28 @@ function formatValue(value: unknown): string {
 /** Leaves the type out where undici sets it: multipart needs its boundary. */
 function encodeBody(
   { body }: HttpWay,
-  given: unknown,
+  content: unknown,
   schema: Json,
 ): { body?: AppRequestContent['body']; type?: string } {
-  if (body === undefined || given === undefined) return {};
-  if (/json$/.test(body.type)) return { body: JSON.stringify(given), type: body.type };
+  if (body === undefined || content === undefined) return {};
+  if (/json$/.test(body.type)) return { body: JSON.stringify(content), type: body.type };
   if (body.type === 'application/x-www-form-urlencoded')
     return {
       body: new URLSearchParams(
-        readFields(given).flatMap(([field, value]) =>
+        readFields(content).flatMap(([field, value]) =>
           toPairs({ name: field, field, in: 'query', required: false, style: 'explode' }, value),
         ),
       ).toString(),
       type: body.type,
     };
-  if (body.type === 'multipart/form-data') return { body: encodeMultipart(readFields(given), listFileFields(schema)) };
-  if (body.type.startsWith('text/')) return { body: formatValue(given), type: body.type };
-  return { body: Buffer.from(formatValue(given), 'base64'), type: body.type };
+  if (body.type === 'multipart/form-data')
+    return { body: encodeMultipart(readFields(content), listFileFields(schema)) };
+  if (body.type.startsWith('text/')) return { body: formatValue(content), type: body.type };
+  return { body: Buffer.from(formatValue(content), 'base64'), type: body.type };
 }
 
-function readFields(given: unknown): [string, unknown][] {
-  if (isJson(given)) return Object.entries(given);
+function readFields(content: unknown): [string, unknown][] {
+  if (isJson(content)) return Object.entries(content);
   throw createValidationProblem([
     { in: 'argument', field: bodyArgument, message: 'must be an object', fix: 'Send the form fields as an object.' },
   ]);

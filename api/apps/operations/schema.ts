@@ -35,8 +35,8 @@ const schemas: ReadonlySet<string> = new Set(['items', 'additionalProperties', '
 const lists: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
 const reference = /^#\/(?:components\/schemas|\$defs|definitions)\/([^/]+)$/;
 
-export function isJson(given: unknown): given is Json {
-  return typeof given === 'object' && given !== null && !Array.isArray(given);
+export function isJson(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A schema exceeds the limits. */
@@ -46,36 +46,39 @@ export class SchemaTooLarge extends Error {
 
 /** Reads the schemas of one operation, which share their definitions. */
 export class SchemaReader {
-  readonly #named: Json;
-  readonly #wanted: string[] = [];
+  readonly #targets: Json;
+  readonly #pending: string[] = [];
   readonly #names = new Map<string, string>();
   #nodes = 0;
 
-  /** `named`: the schemas that references can name. */
-  constructor(named: unknown) {
-    this.#named = isJson(named) ? named : {};
+  /** `targets`: the schemas that references can name. */
+  constructor(targets: unknown) {
+    this.#targets = isJson(targets) ? targets : {};
   }
 
   /** @throws SchemaTooLarge */
-  read(given: unknown, depth = 0): Json {
-    if (given === false) return { not: {} };
-    if (!isJson(given)) return {};
+  read(schema: unknown, depth = 0): Json {
+    if (schema === false) return { not: {} };
+    if (!isJson(schema)) return {};
     this.#nodes += 1;
     if (this.#nodes > maxNodes || depth > maxDepth) throw new SchemaTooLarge();
-    const made = Object.entries(given)
+    const keywords = Object.entries(schema)
       .map(([key, value]): [string, unknown] => [key, key === '$ref' ? undefined : this.#keyword(key, value, depth)])
       .filter(([, value]) => value !== undefined);
-    const refers = this.#reference(given['$ref']);
-    return { ...(refers === undefined ? {} : { $ref: refers }), ...Object.fromEntries(made) };
+    const refers = this.#reference(schema['$ref']);
+    return { ...(refers === undefined ? {} : { $ref: refers }), ...Object.fromEntries(keywords) };
   }
 
   /** The definitions that were referenced, directly or by other definitions. @throws SchemaTooLarge */
   definitions(): Json {
-    const made: Record<string, unknown> = {};
-    for (let name = this.#wanted.shift(); name !== undefined; name = this.#wanted.shift()) {
-      made[this.#names.get(name) ?? ''] = this.read(Object.hasOwn(this.#named, name) ? this.#named[name] : {}, 1);
+    const definitions: Record<string, unknown> = {};
+    for (let name = this.#pending.shift(); name !== undefined; name = this.#pending.shift()) {
+      definitions[this.#names.get(name) ?? ''] = this.read(
+        Object.hasOwn(this.#targets, name) ? this.#targets[name] : {},
+        1,
+      );
     }
-    return Object.keys(made).length === 0 ? {} : { $defs: made };
+    return Object.keys(definitions).length === 0 ? {} : { $defs: definitions };
   }
 
   #keyword(key: string, value: unknown, depth: number): unknown {
@@ -115,22 +118,22 @@ export class SchemaReader {
   }
 
   /** References to other documents are not followed; their schema stays open. */
-  #reference(given: unknown): string | undefined {
-    const name = this.#target(given);
+  #reference(ref: unknown): string | undefined {
+    const name = this.#target(ref);
     if (name === undefined) return undefined;
-    const known = this.#names.get(name);
-    if (known !== undefined) return `#/$defs/${known}`;
+    const shortName = this.#names.get(name);
+    if (shortName !== undefined) return `#/$defs/${shortName}`;
     const short = `${name.replaceAll(/[^A-Za-z0-9_]+/g, '_').slice(0, 60)}${this.#names.size === 0 ? '' : `_${this.#names.size}`}`;
     this.#names.set(name, short);
-    this.#wanted.push(name);
+    this.#pending.push(name);
     return `#/$defs/${short}`;
   }
 
   /** The name at the end of a chain of references; undefined if the chain is broken or circular. */
-  #target(given: unknown): string | undefined {
-    let name = parseReference(given);
+  #target(ref: unknown): string | undefined {
+    let name = parseReference(ref);
     for (let hop = 0; hop < maxHops && name !== undefined; hop += 1) {
-      const next: unknown = Object.hasOwn(this.#named, name) ? this.#named[name] : undefined;
+      const next: unknown = Object.hasOwn(this.#targets, name) ? this.#targets[name] : undefined;
       if (!isJson(next) || next['$ref'] === undefined) return isJson(next) ? name : undefined;
       name = parseReference(next['$ref']);
     }
@@ -138,10 +141,10 @@ export class SchemaReader {
   }
 }
 
-function parseReference(given: unknown): string | undefined {
-  const found = typeof given === 'string' ? reference.exec(given)?.[1] : undefined;
+function parseReference(ref: unknown): string | undefined {
+  const pointer = typeof ref === 'string' ? reference.exec(ref)?.[1] : undefined;
   try {
-    return found === undefined ? undefined : decodeURIComponent(found).replaceAll('~1', '/').replaceAll('~0', '~');
+    return pointer === undefined ? undefined : decodeURIComponent(pointer).replaceAll('~1', '/').replaceAll('~0', '~');
   } catch {
     return undefined;
   }
@@ -149,8 +152,8 @@ function parseReference(given: unknown): string | undefined {
 
 function readType(value: unknown): unknown {
   if (Array.isArray(value)) {
-    const known = [...new Set(value.filter((one) => types.has(one)))];
-    return known.length === 0 ? undefined : known;
+    const knownTypes = [...new Set(value.filter((one) => types.has(one)))];
+    return knownTypes.length === 0 ? undefined : knownTypes;
   }
   return types.has(value) ? value : undefined;
 }

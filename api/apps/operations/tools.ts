@@ -42,16 +42,16 @@ export function createOperationTools({
     list: (app) => listCandidates(app).map(({ target, operation }) => toListedTool(target, operation, price)),
     search({ query, app, limit }: ExternalSearch) {
       const matches = rankCandidates(app === undefined ? operationCache.all() : listCandidates(app), query);
-      const found = matches
+      const page = matches
         .slice(0, limit)
         .map(({ target, operation }): FoundTool => ({ ...toListedTool(target, operation, price), app: target.slug }));
-      return { found, total: matches.length };
+      return { found: page, total: matches.length };
     },
     names: () => operationCache.all().map(({ operation }) => operation.name),
     async find(name) {
-      const found = await operationCache.find(name);
-      if (found === undefined) return undefined;
-      const { target, operation } = found;
+      const entry = await operationCache.find(name);
+      if (entry === undefined) return undefined;
+      const { target, operation } = entry;
       return {
         app: target.slug,
         async call({ given, context, signal }: ExternalToolCall): Promise<CallToolResult> {
@@ -68,11 +68,11 @@ export function createOperationTools({
     call: AppCall,
     operation: Operation,
     way: HttpWay,
-    given: Readonly<Record<string, unknown>>,
+    args: Readonly<Record<string, unknown>>,
   ): Promise<CallToolResult> {
     const { value, ...receipt } = await calls.send(
       call,
-      toAppRequest(operation, way, given),
+      toAppRequest(operation, way, args),
       (response) => readContent(call.target, response),
       // MCP shows such a response as an error, and a failed tool call is free.
       ({ status }) => status < 400,
@@ -92,7 +92,7 @@ export function createOperationTools({
     call: AppCall,
     operation: Operation,
     tool: string,
-    given: Readonly<Record<string, unknown>>,
+    args: Readonly<Record<string, unknown>>,
   ): Promise<CallToolResult> {
     const path = call.target.agentPaths?.mcp ?? '/mcp';
     const { value, ...receipt } = await calls.charged(call, async (signal, leave) => {
@@ -106,7 +106,7 @@ export function createOperationTools({
           maxBytes: maxBufferedBytes,
           limitMs: appClient.limitMs,
         };
-        const answer = await callMcpTool(visit, tool, given);
+        const answer = await callMcpTool(visit, tool, args);
         return { value: answer, due: answer.isError !== true };
       } catch (error) {
         throw appClient.failure(error, call.target, signal);

@@ -51,10 +51,10 @@ function parseDocument(text: string): unknown {
 const maxSchemaBytes = 16_384;
 
 export function readMcpTools(tools: unknown, slug: string): { operations: Operation[]; leftOut: number } {
-  const listed = Array.isArray(tools) ? tools : [];
+  const toolList = Array.isArray(tools) ? tools : [];
   const names = new OperationNames(slug);
-  const operations = readWithinLimits(listed.slice(0, 1_000), (tool) => toMcpOperation(tool, names));
-  return { operations, leftOut: listed.length - operations.length };
+  const operations = readWithinLimits(toolList.slice(0, 1_000), (tool) => toMcpOperation(tool, names));
+  return { operations, leftOut: toolList.length - operations.length };
 }
 
 function toMcpOperation(tool: unknown, names: OperationNames): Operation | undefined {
@@ -63,9 +63,9 @@ function toMcpOperation(tool: unknown, names: OperationNames): Operation | undef
   if (inputSchema === undefined) return undefined;
   const annotations = isJson(tool['annotations']) ? tool['annotations'] : {};
   const title = toPlainText(tool['title'] ?? annotations['title'], 100);
-  const named = names.next(tool['name']);
+  const operationName = names.next(tool['name']);
   return {
-    ...named,
+    ...operationName,
     title,
     description: toPlainText(tool['description'], 1_000),
     inputSchema,
@@ -73,12 +73,12 @@ function toMcpOperation(tool: unknown, names: OperationNames): Operation | undef
   };
 }
 
-function readInputSchema(given: unknown): Operation['inputSchema'] | undefined {
-  const own = isJson(given) ? given : {};
-  const reader = new SchemaReader(own['$defs'] ?? own['definitions']);
+function readInputSchema(schema: unknown): Operation['inputSchema'] | undefined {
+  const root = isJson(schema) ? schema : {};
+  const reader = new SchemaReader(root['$defs'] ?? root['definitions']);
   try {
-    const made = { ...reader.read(own), type: 'object' as const, ...reader.definitions() };
-    return JSON.stringify(made).length > maxSchemaBytes ? undefined : made;
+    const inputSchema = { ...reader.read(root), type: 'object' as const, ...reader.definitions() };
+    return JSON.stringify(inputSchema).length > maxSchemaBytes ? undefined : inputSchema;
   } catch (error) {
     if (error instanceof SchemaTooLarge) return undefined;
     throw error;
@@ -102,14 +102,14 @@ interface OperationEntry {
 
 export function readOpenApi(document: unknown, slug: string): { operations: Operation[]; leftOut: number } {
   if (!isJson(document)) return { operations: [], leftOut: 0 };
-  const found = [...listOperations(document)];
+  const entries = [...listOperations(document)];
   const names = new OperationNames(slug);
   const base = readBasePath(document);
-  const candidates = found
+  const candidates = entries
     .slice(0, maxCandidates)
     .filter(({ definition }) => definition['deprecated'] !== true && !isCredentialRequired(definition, document));
   const operations = readWithinLimits(candidates, (one) => toHttpOperation(one, document, names, base));
-  return { operations, leftOut: found.length - operations.length };
+  return { operations, leftOut: entries.length - operations.length };
 }
 
 function* listOperations({ paths }: Json): Generator<OperationEntry> {
@@ -136,12 +136,12 @@ function toHttpOperation(
   base: string,
 ): Operation | undefined {
   const reader = new SchemaReader(getComponents(document, 'schemas'));
-  const bodyGiven = resolveReference(definition['requestBody'], document);
+  const bodyDefinition = resolveReference(definition['requestBody'], document);
   try {
-    const read = readParameters(parameters, document, reader);
-    if (read === undefined || !hasAllPathArguments(path, read)) return undefined;
-    const body = method === 'GET' ? undefined : readBody(bodyGiven, reader);
-    const inputSchema = { ...buildInputSchema(read, body), ...reader.definitions() };
+    const usableParameters = readParameters(parameters, document, reader);
+    if (usableParameters === undefined || !hasAllPathArguments(path, usableParameters)) return undefined;
+    const body = method === 'GET' ? undefined : readBody(bodyDefinition, reader);
+    const inputSchema = { ...buildInputSchema(usableParameters, body), ...reader.definitions() };
     if (JSON.stringify(inputSchema).length > maxSchemaBytes) return undefined;
     return {
       ...names.next(
@@ -155,7 +155,7 @@ function toHttpOperation(
         kind: 'http',
         method,
         path: `${base}${path}`,
-        arguments: read.map(({ argument }) => argument),
+        arguments: usableParameters.map(({ argument }) => argument),
         ...(body === undefined ? {} : { body: { type: body.type, required: body.required } }),
       },
     };
@@ -165,9 +165,9 @@ function toHttpOperation(
   }
 }
 
-function buildInputSchema(read: readonly Parameter[], body: Body | undefined): Operation['inputSchema'] {
-  const properties = Object.fromEntries(read.map(({ argument, schema }) => [argument.name, schema]));
-  const required = read.filter(({ argument }) => argument.required).map(({ argument }) => argument.name);
+function buildInputSchema(parameters: readonly Parameter[], body: Body | undefined): Operation['inputSchema'] {
+  const properties = Object.fromEntries(parameters.map(({ argument, schema }) => [argument.name, schema]));
+  const required = parameters.filter(({ argument }) => argument.required).map(({ argument }) => argument.name);
   if (body !== undefined) properties[bodyArgument] = body.schema;
   if (body?.required === true) required.push(bodyArgument);
   return { type: 'object', properties, ...(required.length === 0 ? {} : { required }), additionalProperties: false };
@@ -179,39 +179,45 @@ interface Parameter {
 }
 
 /** Undefined if a required parameter cannot be sent. */
-function readParameters(given: readonly unknown[], document: Json, reader: SchemaReader): Parameter[] | undefined {
+function readParameters(
+  definitions: readonly unknown[],
+  document: Json,
+  reader: SchemaReader,
+): Parameter[] | undefined {
   const byLocation = new Map<string, Json>();
-  for (const one of given.slice(0, 200)) {
+  for (const one of definitions.slice(0, 200)) {
     const parameter = resolveReference(one, document);
     // Those of the operation come after those of the path, and replace them.
     if (parameter !== undefined) byLocation.set(`${String(parameter['in'])} ${String(parameter['name'])}`, parameter);
   }
   const taken = new Set<string>([bodyArgument]);
-  const read: Parameter[] = [];
+  const parameters: Parameter[] = [];
   for (const parameter of byLocation.values()) {
-    const made = read.length >= maxArguments ? undefined : readParameter(parameter, reader, taken);
-    if (made !== undefined) read.push(made);
+    const usable = parameters.length >= maxArguments ? undefined : readParameter(parameter, reader, taken);
+    if (usable !== undefined) parameters.push(usable);
     else if (parameter['required'] === true) return undefined;
   }
-  return read;
+  return parameters;
 }
 
-function readParameter(given: Json, reader: SchemaReader, taken: Set<string>): Parameter | undefined {
-  const { name: field } = given;
-  const location = typeof field === 'string' ? readLocation(given['in'], field) : undefined;
+function readParameter(definition: Json, reader: SchemaReader, taken: Set<string>): Parameter | undefined {
+  const { name: field } = definition;
+  const location = typeof field === 'string' ? readLocation(definition['in'], field) : undefined;
   if (typeof field !== 'string' || location === undefined) return undefined;
   const name = chooseArgumentName(field, location, taken);
   if (name === undefined) return undefined;
   taken.add(name);
-  const description = toPlainText(given['description'], 500);
-  const schema = reader.read(given['schema'] ?? selectContent(given['content'])?.schema ?? { type: 'string' });
+  const description = toPlainText(definition['description'], 500);
+  const schema = reader.read(
+    definition['schema'] ?? selectContent(definition['content'])?.schema ?? { type: 'string' },
+  );
   return {
     argument: {
       name,
       field,
       in: location,
-      required: location === 'path' || given['required'] === true,
-      style: readStyle(given, location),
+      required: location === 'path' || definition['required'] === true,
+      style: readStyle(definition, location),
     },
     schema: { ...schema, ...(description === '' ? {} : { description }) },
   };
@@ -252,12 +258,12 @@ const bodyTypes = [
   /./,
 ];
 
-function readBody(given: Json | undefined, reader: SchemaReader): Body | undefined {
-  const content = selectContent(given?.['content']);
+function readBody(definition: Json | undefined, reader: SchemaReader): Body | undefined {
+  const content = selectContent(definition?.['content']);
   if (content === undefined) return undefined;
-  const known = bodyTypes.slice(0, 3).some((pattern) => pattern.test(content.type));
-  const description = toPlainText(given?.['description'], 300);
-  const schema = known
+  const isStructured = bodyTypes.slice(0, 3).some((pattern) => pattern.test(content.type));
+  const description = toPlainText(definition?.['description'], 300);
+  const schema = isStructured
     ? reader.read(content.schema)
     : {
         type: 'string',
@@ -265,7 +271,7 @@ function readBody(given: Json | undefined, reader: SchemaReader): Body | undefin
       };
   return {
     type: content.type,
-    required: given?.['required'] === true,
+    required: definition?.['required'] === true,
     schema: description === '' ? schema : { description, ...schema },
   };
 }
@@ -281,15 +287,17 @@ function selectContent(content: unknown): { type: string; schema: unknown } | un
   return bodyTypes.map((pattern) => entries.find(({ type }) => pattern.test(type))).find((one) => one !== undefined);
 }
 
-function hasAllPathArguments(path: string, read: readonly Parameter[]): boolean {
-  const known = new Set(read.filter(({ argument }) => argument.in === 'path').map(({ argument }) => argument.field));
-  return [...path.matchAll(/\{([^}]*)\}/g)].every(([, field = '']) => known.has(field));
+function hasAllPathArguments(path: string, parameters: readonly Parameter[]): boolean {
+  const pathFields = new Set(
+    parameters.filter(({ argument }) => argument.in === 'path').map(({ argument }) => argument.field),
+  );
+  return [...path.matchAll(/\{([^}]*)\}/g)].every(([, field = '']) => pathFields.has(field));
 }
 
 /** The keys of callers are not passed on to apps, so operations that require credentials cannot be called. */
-function isCredentialRequired({ security: own }: Json, { security: all }: Json): boolean {
-  const asked = toList(own ?? all);
-  return asked.length > 0 && !asked.some((one) => isJson(one) && Object.keys(one).length === 0);
+function isCredentialRequired({ security: operationSecurity }: Json, { security: documentSecurity }: Json): boolean {
+  const requirements = toList(operationSecurity ?? documentSecurity);
+  return requirements.length > 0 && !requirements.some((one) => isJson(one) && Object.keys(one).length === 0);
 }
 
 /** Reads the common path prefix. Whichever server the document names, the app itself is called. */
@@ -302,21 +310,21 @@ function readBasePath({ servers }: Json): string {
 }
 
 /** Follows a reference within the document. */
-function resolveReference(given: unknown, document: Json): Json | undefined {
-  let current = given;
+function resolveReference(value: unknown, document: Json): Json | undefined {
+  let current = value;
   for (let hop = 0; hop < 8 && isJson(current) && typeof current['$ref'] === 'string'; hop += 1) {
     const [, kind = '', name = ''] = /^#\/components\/([A-Za-z]+)\/([^/]+)$/.exec(current['$ref']) ?? [];
-    const named = getComponents(document, kind);
-    current = Object.hasOwn(named, name) ? named[name] : undefined;
+    const components = getComponents(document, kind);
+    current = Object.hasOwn(components, name) ? components[name] : undefined;
   }
   return isJson(current) && current['$ref'] === undefined ? current : undefined;
 }
 
 function getComponents({ components }: Json, kind: string): Json {
-  const found: unknown = isJson(components) && Object.hasOwn(components, kind) ? components[kind] : undefined;
-  return isJson(found) ? found : {};
+  const section: unknown = isJson(components) && Object.hasOwn(components, kind) ? components[kind] : undefined;
+  return isJson(section) ? section : {};
 }
 
-function toList(given: unknown): readonly unknown[] {
-  return Array.isArray(given) ? given : [];
+function toList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
 }

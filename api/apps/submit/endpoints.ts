@@ -193,12 +193,12 @@ function describeSubmission(
 const keptContact = `Submitting does not change the contact of the app. Its author can, with author.contact in moorage.yaml or with ownership.token in ${ownershipFile}.`;
 
 function sealOwnership(
-  given: string | undefined,
+  contact: string | undefined,
   { url }: Repository,
   secret: string | undefined,
 ): z.input<typeof ownership> | undefined {
-  if (given === undefined || secret === undefined) return undefined;
-  return { file: ownershipFile, token: sealContact(given, url, secret) };
+  if (contact === undefined || secret === undefined) return undefined;
+  return { file: ownershipFile, token: sealContact(contact, url, secret) };
 }
 
 function createStatusEndpoint(services: SubmitServices): Endpoint {

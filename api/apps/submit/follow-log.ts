@@ -29,8 +29,8 @@ export interface FollowOptions {
  */
 export async function* follow(name: string, options: FollowOptions): AsyncGenerator<FollowEvent, void, undefined> {
   const channel = createChannel<FollowEvent>(64);
-  const own = new AbortController();
-  const signal = AbortSignal.any([options.signal, own.signal]);
+  const readerEnd = new AbortController();
+  const signal = AbortSignal.any([options.signal, readerEnd.signal]);
   if (signal.aborted) return;
   signal.addEventListener('abort', () => {
     channel.close();
@@ -50,7 +50,7 @@ export async function* follow(name: string, options: FollowOptions): AsyncGenera
     yield* channel;
     await work;
   } finally {
-    own.abort();
+    readerEnd.abort();
   }
 }
 
@@ -106,15 +106,15 @@ class Follower {
 
   /** Reads the log of the newest pod, and of each pod that replaces it, until the app is finished. */
   async #readPods(): Promise<void> {
-    let read: string | undefined;
+    let lastPod: string | undefined;
     for (;;) {
       const pod = this.#pod;
       const finished = this.#isFinished;
-      if (pod !== undefined && pod !== read) {
-        read = pod;
+      if (pod !== undefined && pod !== lastPod) {
+        lastPod = pod;
         await this.#readPod(pod);
       } else if (finished) {
-        if (read === undefined && this.#app !== undefined) await this.#channel.push({ type: 'gone' });
+        if (lastPod === undefined && this.#app !== undefined) await this.#channel.push({ type: 'gone' });
         return;
       } else {
         await this.#changed.promise;
@@ -131,7 +131,7 @@ class Follower {
 
   /** Reads the log of a container to its end, resuming where a connection broke. False if it never started. */
   async #readContainer(pod: string, container: PipelineContainer): Promise<boolean> {
-    let read = this.#resume?.pod === pod && this.#resume.container === container ? this.#resume.line : 0;
+    let linesRead = this.#resume?.pod === pod && this.#resume.container === container ? this.#resume.line : 0;
     for (let failures = 0; failures < maxFailures;) {
       const bytes = await this.#open(pod, container);
       if (bytes === undefined) return false;
@@ -139,8 +139,8 @@ class Follower {
       try {
         for await (const line of readLogLines(bytes)) {
           number += 1;
-          if (number <= read) continue;
-          read = number;
+          if (number <= linesRead) continue;
+          linesRead = number;
           failures = 0;
           await this.#channel.push({ type: 'log', stage: container, line, at: `${pod}/${container}/${number}` });
         }

@@ -71,7 +71,7 @@ export function createTextWriter(linkBase: LinkBase): Writer {
 
 /** Formats the status; for a live app also how its image was built, and what does not work. */
 function formatEnd({ status, plan, page, warning }: StatusView): string {
-  const said =
+  const details =
     status === 'live'
       ? [
           ...(plan === undefined ? [] : [`plan: ${plan.strategy}. ${plan.reason}`]),
@@ -79,7 +79,7 @@ function formatEnd({ status, plan, page, warning }: StatusView): string {
           ...(warning === undefined ? [] : [`warning: the app ${warning}.`]),
         ]
       : [];
-  return [...said, status].map((line) => `# ${toHarmlessText(line)}\n`).join('');
+  return [...details, status].map((line) => `# ${toHarmlessText(line)}\n`).join('');
 }
 
 export interface ByteSource {
@@ -107,7 +107,7 @@ export function createByteStream({
   const encoder = new TextEncoder();
   const readOn = readWithSilence(events, keepaliveMs);
   let first = true;
-  const read = async (): Promise<string | undefined> => {
+  const readNext = async (): Promise<string | undefined> => {
     if (first) opened();
     first = false;
     const result = await readOn();
@@ -118,7 +118,7 @@ export function createByteStream({
     {
       async pull(controller) {
         try {
-          const text = await read();
+          const text = await readNext();
           if (text !== undefined) {
             controller.enqueue(encoder.encode(text));
             return;
@@ -176,18 +176,18 @@ export class StreamSlots {
   take(caller: string): () => void {
     this.check(caller);
     this.#count(caller, 1);
-    let held = true;
+    let isTaken = true;
     return () => {
-      if (held) this.#count(caller, -1);
-      held = false;
+      if (isTaken) this.#count(caller, -1);
+      isTaken = false;
     };
   }
 
   #count(caller: string, change: 1 | -1): void {
     this.#taken += change;
-    const own = (this.#callers.get(caller) ?? 0) + change;
-    if (own === 0) this.#callers.delete(caller);
-    else this.#callers.set(caller, own);
+    const slots = (this.#callers.get(caller) ?? 0) + change;
+    if (slots === 0) this.#callers.delete(caller);
+    else this.#callers.set(caller, slots);
     this.#changed(this.#taken);
   }
 }

@@ -92,8 +92,8 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
         unseen.delete(name);
     assertWithinLimits(apps, [...unseen.values()], submission, options.limits, now());
     for (const slug of listSlugCandidates(submission.repository)) {
-      const found = await tryName(slug, submission, hash);
-      if (found !== undefined) return found;
+      const app = await tryName(slug, submission, hash);
+      if (app !== undefined) return app;
     }
     throw new Error(`every name for ${submission.repository.url} is taken`);
   }

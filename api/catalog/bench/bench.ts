@@ -72,17 +72,17 @@ export interface VisitFigures extends Pick<Visits, 'steps' | 'p50' | 'p95'> {
 export async function readVisitFigures({
   database,
 }: Pick<BenchmarkSource, 'database'>): Promise<Map<string, VisitFigures>> {
-  const found = await readVisits(database());
-  return new Map(found.map(({ app, n, answered, ...times }) => [app, { ...times, answered: toRate(answered, n) }]));
+  const visits = await readVisits(database());
+  return new Map(visits.map(({ app, n, answered, ...times }) => [app, { ...times, answered: toRate(answered, n) }]));
 }
 
 /** By the slug of the app, of those that have finished runs. @throws Problem while there is no database */
 export async function readFigures({
   database,
 }: Pick<BenchmarkSource, 'database'>): Promise<Map<string, BenchmarkFigures>> {
-  const found = await readIndex(database());
+  const campaigns = await readIndex(database());
   return new Map(
-    found.flatMap(({ campaign, summaries }) => {
+    campaigns.flatMap(({ campaign, summaries }) => {
       // Those of single tasks are parts of these.
       const whole = summaries.filter(({ task }) => task === '');
       const all = { runs: 0, passed: 0, unanswered: 0, unknown: 0 };

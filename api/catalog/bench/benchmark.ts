@@ -48,8 +48,8 @@ export async function readEntry(source: BenchmarkSource, slug: string): Promise<
 
 /** All benchmarks, by slug. */
 export async function readBenchmarks(source: BenchmarkSource): Promise<BenchmarkEntry[]> {
-  const found = await readIndex(source.database());
-  return found.map(({ campaign, summaries }) => {
+  const campaigns = await readIndex(source.database());
+  return campaigns.map(({ campaign, summaries }) => {
     const { models, pairs } = source.measurements.of(campaign.app, summaries);
     return {
       ...createCommonFields(source, campaign, summaries, { models, pairs, open: countPlannedRuns(campaign) }),

@@ -128,14 +128,16 @@ export class BenchWriter {
   async unfinished(
     plan: Pick<CampaignPlan, 'app' | 'models' | 'tasks' | 'runs'> & { readonly seed: string | undefined },
   ): Promise<{ id: string; seed: string; heldBackSeed: string } | undefined> {
-    const [found] = await this.#database.replay(statements.selectUnfinishedCampaign, [
+    const [campaign] = await this.#database.replay(statements.selectUnfinishedCampaign, [
       plan.app,
       plan.models,
       JSON.stringify(plan.tasks),
       plan.runs,
       plan.seed ?? null,
     ]);
-    return found === undefined ? undefined : { id: found.id, seed: found.seed, heldBackSeed: found.held_back_seed };
+    return campaign === undefined
+      ? undefined
+      : { id: campaign.id, seed: campaign.seed, heldBackSeed: campaign.held_back_seed };
   }
 
   /** From now on this process runs the campaign. @returns how many runs were interrupted, and registered again */

@@ -92,13 +92,13 @@ function toQuery(query: Readonly<Record<string, string | number | boolean>> = {}
 
 function checkArguments(
   name: string,
-  given: Record<string, unknown>,
+  args: Record<string, unknown>,
   part: 'argument' | 'body' | 'query',
   at: string,
   toolRegistry: Registry,
 ): void {
   try {
-    new ToolReader(toolRegistry.get(name)).read(part, given);
+    new ToolReader(toolRegistry.get(name)).read(part, args);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     throw new Error(`${at}: ${name}: ${error.message}`, { cause: error });

@@ -59,9 +59,9 @@ export function createProjectEndpoints(projects: Projects, baseUrl: string): End
       output: projectList,
       maxAgeSeconds,
       outputDescription: 'One page of apps.',
-      handler({ query: asked }) {
-        const { items, total, next: cursor } = projects.list(asked);
-        const next = createNextLink(`${baseUrl}${listPath}`, asked, cursor);
+      handler({ query }) {
+        const { items, total, next: cursor } = projects.list(query);
+        const next = createNextLink(`${baseUrl}${listPath}`, query, cursor);
         return Promise.resolve(new JsonAnswer({ projects: [...items], total, next: next.url }, next.headers));
       },
     }),

@@ -219,6 +219,6 @@ function toSpdxId(text: string | null | undefined): string | undefined {
 }
 
 /** Several licences may be a choice or hold for different parts; nobody says which. */
-function toSingleLicense(found: readonly string[]): string | undefined {
-  return found.length === 1 ? toSpdxId(found[0]) : undefined;
+function toSingleLicense(licenses: readonly string[]): string | undefined {
+  return licenses.length === 1 ? toSpdxId(licenses[0]) : undefined;
 }

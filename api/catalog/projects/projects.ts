@@ -63,8 +63,8 @@ export class Projects {
   /** One page of those that are asked for. @throws Problem (invalid-request) for a cursor of another list */
   list({ sort, limit, cursor, ...filter }: ProjectQuery): Page<ProjectEntry> {
     const isAsked = createMatcher(filter);
-    const found = this.listSorted(sort).filter(({ record }) => isAsked(record));
-    const page = createPage(found, ({ key }) => key, { limit, cursor, order: sort });
+    const matches = this.listSorted(sort).filter(({ record }) => isAsked(record));
+    const page = createPage(matches, ({ key }) => key, { limit, cursor, order: sort });
     return { ...page, items: page.items.map(({ record }) => this.#entry(record)) };
   }
 
@@ -168,8 +168,8 @@ function findLicense(
   { license, reason, stars }: StarCount,
 ): Pick<ProjectEntry, 'license' | 'license_reason'> {
   if (license !== null) return { license, license_reason: null };
-  const found = app?.status?.findings?.find(({ rule }) => rule.startsWith('license/'));
-  if (found !== undefined) return { license: null, license_reason: `The review found: ${found.message}` };
+  const finding = app?.status?.findings?.find(({ rule }) => rule.startsWith('license/'));
+  if (finding !== undefined) return { license: null, license_reason: `The review found: ${finding.message}` };
   return {
     license: null,
     license_reason: stars === null && reason !== null ? reason : 'The forge recognises no licence of this repository.',

@@ -43,14 +43,14 @@ type Listing = Pick<ProjectRecord, 'slug' | 'titleZh' | 'descriptionZh' | 'sourc
 
 /** An app of the catalog, with the app of its name on the cluster where that is the same. */
 export function createCatalogRecord(known: CatalogApp, app: App | undefined): ProjectRecord {
-  const own = app !== undefined && isSameApp(app, known) ? app : undefined;
+  const hostedApp = app !== undefined && isSameApp(app, known) ? app : undefined;
   const described = {
     ...known,
     titleZh: known.titleZh ?? null,
     descriptionZh: known.descriptionZh ?? null,
-    source: own === undefined ? known.source : readRepository(own).url,
+    source: hostedApp === undefined ? known.source : readRepository(hostedApp).url,
   };
-  return createRecord(described, own, app !== undefined && own === undefined);
+  return createRecord(described, hostedApp, app !== undefined && hostedApp === undefined);
 }
 
 /** An app that was submitted or made by hand. */
@@ -169,7 +169,8 @@ function readHostedApp(path: string): unknown {
     if (error !== undefined) throw new Error(`${path} is not valid: ${error.message}`);
     return document.toJS() as unknown;
   });
-  const found = objects.filter((object) => z.looseObject({ kind: z.literal(kind) }).safeParse(object).success);
-  if (found.length !== 1) throw new Error(`${path} is not valid: it must hold one ${kind}, and holds ${found.length}`);
-  return found[0];
+  const matches = objects.filter((object) => z.looseObject({ kind: z.literal(kind) }).safeParse(object).success);
+  if (matches.length !== 1)
+    throw new Error(`${path} is not valid: it must hold one ${kind}, and holds ${matches.length}`);
+  return matches[0];
 }

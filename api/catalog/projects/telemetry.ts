@@ -22,8 +22,10 @@ export async function readTelemetry(database: Database, slug: string, now = new 
   ]);
   return mapWindows((window) => {
     const isOf = (row: { readonly hours: number }): boolean => row.hours === windowHours[window];
-    const [own, passed] = [calls.find(isOf), traffic.find(isOf)];
-    return own === undefined || passed === undefined ? createUnmeasuredWindow(idle) : toWindow(own, passed);
+    const [callRow, trafficRow] = [calls.find(isOf), traffic.find(isOf)];
+    return callRow === undefined || trafficRow === undefined
+      ? createUnmeasuredWindow(idle)
+      : toWindow(callRow, trafficRow);
   });
 }
 

@@ -126,9 +126,9 @@ export class Ranking {
   }
 }
 
-function fromEstimate(found: Retention | Stability): Value {
-  if ('reason' in found) return createUnmeasured(found.reason, found.n);
-  const { value, interval, n } = found.estimate;
+function fromEstimate(result: Retention | Stability): Value {
+  if ('reason' in result) return createUnmeasured(result.reason, result.n);
+  const { value, interval, n } = result.estimate;
   return { value: round(value), interval: [round(interval[0]), round(interval[1])], n, reason: null };
 }
 

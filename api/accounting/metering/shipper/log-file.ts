@@ -67,8 +67,8 @@ export async function findLog(path: string, inode: string | null): Promise<LogFi
   const folder = dirname(path);
   const names = (await readdir(folder)).filter((name) => name.startsWith(basename(path)));
   for (const name of names) {
-    const found = await readInode(join(folder, name));
-    if (found !== undefined && found === inode) return LogFile.open(join(folder, name));
+    const candidate = await readInode(join(folder, name));
+    if (candidate !== undefined && candidate === inode) return LogFile.open(join(folder, name));
   }
   return LogFile.open(path);
 }

@@ -39,25 +39,25 @@ interface Level {
 /** `text` is valid JSON, so a string in an object is a name unless a colon precedes it. */
 function findRepeatedMember(text: string): string | undefined {
   const levels: Level[] = [];
-  for (const [found] of text.matchAll(token)) {
+  for (const [symbol] of text.matchAll(token)) {
     const level = levels.at(-1);
-    if (found === '{') levels.push({ names: new Set(), atName: true });
-    else if (found === '[') levels.push({ names: undefined, atName: false });
-    else if (found === '}' || found === ']') levels.pop();
-    else if (level?.names !== undefined && !addName(level, level.names, found)) return JSON.parse(found) as string;
+    if (symbol === '{') levels.push({ names: new Set(), atName: true });
+    else if (symbol === '[') levels.push({ names: undefined, atName: false });
+    else if (symbol === '}' || symbol === ']') levels.pop();
+    else if (level?.names !== undefined && !addName(level, level.names, symbol)) return JSON.parse(symbol) as string;
   }
   return undefined;
 }
 
 /** @returns false for a name that the object has already */
-function addName(level: Level, names: Set<string>, found: string): boolean {
-  if (found === ',' || found === ':') {
-    level.atName = found === ',';
+function addName(level: Level, names: Set<string>, symbol: string): boolean {
+  if (symbol === ',' || symbol === ':') {
+    level.atName = symbol === ',';
     return true;
   }
   if (!level.atName) return true;
   // Decoded, since "a" and "\u0061" are the same name.
-  const name = JSON.parse(found) as string;
+  const name = JSON.parse(symbol) as string;
   return !names.has(name) && names.add(name) === names;
 }
 

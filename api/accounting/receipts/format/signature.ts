@@ -30,11 +30,11 @@ export type SignedReading<T> = { readonly value: T; readonly fault?: never } | {
 
 /** Reads a document that has to be signed by one of these keys. */
 export async function readSigned<T>(schema: z.ZodType<T>, document: unknown, keys: KeySet): Promise<SignedReading<T>> {
-  const read = schema.safeParse(document);
+  const parsed = schema.safeParse(document);
   const fault =
-    (await findSignatureFault(document, keys)) ?? (read.success ? undefined : describeShapeFault(read.error));
-  if (fault !== undefined || !read.success) return { fault: fault ?? 'it is not readable' };
-  return { value: read.data };
+    (await findSignatureFault(document, keys)) ?? (parsed.success ? undefined : describeShapeFault(parsed.error));
+  if (fault !== undefined || !parsed.success) return { fault: fault ?? 'it is not readable' };
+  return { value: parsed.data };
 }
 
 export function describeShapeFault(error: z.ZodError): string {
@@ -44,9 +44,9 @@ export function describeShapeFault(error: z.ZodError): string {
 
 /** What is wrong with the signature of a document; undefined where it is right. */
 export async function findSignatureFault(document: unknown, keys: KeySet): Promise<string | undefined> {
-  const read = z.looseObject({ signature }).safeParse(document);
-  if (!read.success) return 'it has no signature';
-  const { signature: signatureMember, ...rest } = read.data;
+  const parsed = z.looseObject({ signature }).safeParse(document);
+  if (!parsed.success) return 'it has no signature';
+  const { signature: signatureMember, ...rest } = parsed.data;
   if (!isBase64url(signatureMember.protected) || !isBase64url(signatureMember.signature))
     return 'its signature is not base64url';
   const parsedHeader = parseHeader(signatureMember.protected);

@@ -66,14 +66,14 @@ function listFault({ fault }: { fault?: string }): string[] {
 
 /** Each day is signed, and names the one before it. */
 async function verifyDays(document: unknown, keys: KeySet): Promise<Verdict> {
-  const read = z.looseObject({ days: z.array(ledgerDay) }).safeParse(document);
-  if (!read.success) return createVerdict(describeShapeFault(read.error));
+  const parsed = z.looseObject({ days: z.array(ledgerDay) }).safeParse(document);
+  if (!parsed.success) return createVerdict(describeShapeFault(parsed.error));
   const findings: string[] = [];
-  for (const day of read.data.days) {
+  for (const day of parsed.data.days) {
     const fault = await findSignatureFault(day, keys);
     if (fault !== undefined) findings.push(`${day.day}: ${fault}`);
   }
-  return createVerdict(...findings, ...findChainFaults(read.data.days));
+  return createVerdict(...findings, ...findChainFaults(parsed.data.days));
 }
 
 /** What is wrong with the order of some days; they may begin anywhere, and the newest may come first. */
@@ -90,9 +90,9 @@ export function findChainFaults(days: readonly LedgerDay[]): string[] {
 }
 
 async function verifyCheckpoint(document: unknown, { keys, days }: Evidence): Promise<Verdict> {
-  const read = await readSigned(checkpoint, document, keys);
-  if (read.fault !== undefined) return createVerdict(read.fault);
-  const { sealed } = read.value;
+  const reading = await readSigned(checkpoint, document, keys);
+  if (reading.fault !== undefined) return createVerdict(reading.fault);
+  const { sealed } = reading.value;
   const known = sealed === null ? undefined : days.get(sealed.day);
   return known !== undefined && computeDayDigest(known) !== sealed?.digest
     ? createVerdict(`it was made after another ${known.day} than the one that is published`)
@@ -100,8 +100,8 @@ async function verifyCheckpoint(document: unknown, { keys, days }: Evidence): Pr
 }
 
 async function verifyLines(document: unknown, evidence: Evidence): Promise<Verdict> {
-  const read = await readSigned(provenDocument, document, evidence.keys);
-  return read.fault === undefined ? checkLines(read.value, evidence) : createVerdict(read.fault);
+  const reading = await readSigned(provenDocument, document, evidence.keys);
+  return reading.fault === undefined ? checkLines(reading.value, evidence) : createVerdict(reading.fault);
 }
 
 /** What a kind of document adds to the checks of every line. */
@@ -267,20 +267,21 @@ const statementLine = z.looseObject({
 
 function createStatementForm(document: ProvenDocument): Form {
   const { author, month } = document;
-  const own: LeafAccount = { kind: 'author', owner: String(author), day: null };
+  const authorAccount: LeafAccount = { kind: 'author', owner: String(author), day: null };
   return {
     days: ({ posted_at: time }) => [time],
     claims: () => 'an amount',
     fault: (line, leaf, posted) => {
-      const given = negateText(posted);
+      const creditedAmount = negateText(posted);
       const { posted_at: time } = line;
-      if (toCanonicalJson(line.account) !== toCanonicalJson(own)) return `its account is not that of ${own.owner}`;
+      if (toCanonicalJson(line.account) !== toCanonicalJson(authorAccount))
+        return `its account is not that of ${authorAccount.owner}`;
       if (Date.parse(String(time)) !== Date.parse(leaf.at))
         return `its posted_at is ${String(time)}, transaction ${leaf.id} has ${leaf.at}`;
-      const difference = findDifference(leaf, line, { amount_usd: given, transaction: leaf.id });
+      const difference = findDifference(leaf, line, { amount_usd: creditedAmount, transaction: leaf.id });
       if (difference !== undefined) return difference;
       const key = leaf.reference.slice(0, leaf.reference.lastIndexOf(':'));
-      const digest = digestLine(line, { key, author: own.owner, month: String(month) });
+      const digest = digestLine(line, { key, author: authorAccount.owner, month: String(month) });
       return leaf.reference === `${key}:${String(digest)}`
         ? undefined
         : `it says something else than when transaction ${leaf.id} was posted`;
@@ -294,8 +295,8 @@ function digestLine(
   line: ProvenLine,
   { key, author, month }: { key: string; author: string; month: string },
 ): string | undefined {
-  const read = statementLine.safeParse(line);
-  if (!read.success) return undefined;
+  const parsed = statementLine.safeParse(line);
+  if (!parsed.success) return undefined;
   const {
     kind,
     app,
@@ -308,10 +309,10 @@ function digestLine(
     events_sha256: events,
     event,
     reason,
-  } = read.data;
+  } = parsed.data;
   const fields = [
     ...[key, author, month, kind, app, day, item, version, String(uses), sumAmounts([gross])],
-    ...[share === null ? null : String(Math.round(Number(share) * 1_000_000)), sumAmounts([read.data.amount_usd])],
+    ...[share === null ? null : String(Math.round(Number(share) * 1_000_000)), sumAmounts([parsed.data.amount_usd])],
     ...[events, event, reason],
   ];
   return createHash('sha256')
@@ -321,9 +322,9 @@ function digestLine(
 
 /** The sums of a statement against its lines. What was owed before the month is in earlier statements. */
 function findSumFaults(document: ProvenDocument): string[] {
-  const read = statement.safeParse(document);
-  if (!read.success) return ['it is not readable as a statement'];
-  const { opening_usd: opening, lines } = read.data;
+  const parsed = statement.safeParse(document);
+  if (!parsed.success) return ['it is not readable as a statement'];
+  const { opening_usd: opening, lines } = parsed.data;
   const sumFor = (...kinds: string[]): string =>
     sumAmounts(lines.filter(({ kind }) => kinds.includes(kind)).map(({ amount_usd: amount }) => amount)) ?? 'no amount';
   const sums = {
@@ -333,7 +334,7 @@ function findSumFaults(document: ProvenDocument): string[] {
     closing_usd: sumAmounts([opening, ...lines.map(({ amount_usd: amount }) => amount)]),
   };
   return Object.entries(sums).flatMap(([field, sum]) => {
-    const shown = String(read.data[field]);
+    const shown = String(parsed.data[field]);
     return sumAmounts([shown]) === sum ? [] : [`its ${field} is ${shown}, its lines come to ${String(sum)}`];
   });
 }

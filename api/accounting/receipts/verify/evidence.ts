@@ -25,8 +25,8 @@ export function readJson(file: string): unknown {
 /** From the file, else from the issuer. @throws EvidenceError */
 export async function readKeys(file: string | undefined, issuer: string): Promise<KeySet> {
   const from = file ?? `${issuer}/.well-known/jwks.json`;
-  const read = keySet.safeParse(file === undefined ? await fetchJson(from) : readJson(file));
-  if (read.success) return read.data;
+  const parsed = keySet.safeParse(file === undefined ? await fetchJson(from) : readJson(file));
+  if (parsed.success) return parsed.data;
   throw new EvidenceError(`${from} is no set of Ed25519 keys`);
 }
 
@@ -41,11 +41,11 @@ export async function readDays(
 ): Promise<Evidence['days']> {
   if (file !== undefined) return readDaysFile(file, keys);
   const lines = documentDays.safeParse(document).data?.lines ?? [];
-  const wanted = [...new Set(lines.flatMap(({ proof }) => (proof === null ? [] : [proof.day])))];
+  const proofDays = [...new Set(lines.flatMap(({ proof }) => (proof === null ? [] : [proof.day])))];
   const address = `${issuer}/api/ledger/days`;
   const [newest, ...days] = await Promise.all([
     fetchNewestDay(`${address}?limit=1`, keys),
-    ...wanted.map((day) => fetchDay(`${address}/${encodeURIComponent(day)}`, keys)),
+    ...proofDays.map((day) => fetchDay(`${address}/${encodeURIComponent(day)}`, keys)),
   ]);
   return new Map([...newest, ...days].map((day) => [day.day, day]));
 }
@@ -75,9 +75,9 @@ async function fetchNewestDay(address: string, keys: KeySet): Promise<LedgerDay[
 }
 
 async function fetchDay(address: string, keys: KeySet): Promise<LedgerDay> {
-  const read = await readSigned(ledgerDay, await fetchJson(address), keys);
-  if (read.fault !== undefined) throw new EvidenceError(`${address}: ${read.fault}`);
-  return read.value;
+  const reading = await readSigned(ledgerDay, await fetchJson(address), keys);
+  if (reading.fault !== undefined) throw new EvidenceError(`${address}: ${reading.fault}`);
+  return reading.value;
 }
 
 /** Names below .localhost are this machine (RFC 6761), whatever its resolver says. */

@@ -24,7 +24,7 @@ interface Walk {
 /** The figures of each day that has links. `found` takes what is wrong. */
 export async function walkLinks(
   transaction: Transaction,
-  found: (finding: string) => void,
+  report: (finding: string) => void,
 ): Promise<Map<string, DayFigures>> {
   const figures = new Map<string, DayFigures>();
   let walk: Walk | undefined;
@@ -36,7 +36,7 @@ export async function walkLinks(
         if (walk !== undefined) figures.set(walk.day, computeFigures(walk));
         walk = { day: row.day, tree: new TreeBuilder(), next: 0, chain: startChain(row.day) };
       }
-      checkLink(walk, row, found);
+      checkLink(walk, row, report);
     }
     const last = rows.at(-1);
     if (last === undefined) break;
@@ -56,12 +56,12 @@ export function computeFigures({ tree, next, chain }: Omit<Walk, 'day'>): DayFig
   };
 }
 
-function checkLink(walk: Walk, row: LinkRow, found: (finding: string) => void): void {
+function checkLink(walk: Walk, row: LinkRow, report: (finding: string) => void): void {
   const say = (what: string): void => {
-    found(`${row.day}, transaction ${row.id}: ${what}`);
+    report(`${row.day}, transaction ${row.id}: ${what}`);
   };
   if (row.position !== walk.next)
-    found(`${row.day}: ${row.position - walk.next} links before position ${row.position} were deleted or moved`);
+    report(`${row.day}: ${row.position - walk.next} links before position ${row.position} were deleted or moved`);
   const hash = Buffer.from(row.hash, 'hex');
   if (!hashLeafText(row.leaf).equals(hash)) say('the leaf or the hash of its link was changed');
   const chain = extendChain(walk.chain, hash);
@@ -84,8 +84,8 @@ function compareLeaf(row: LinkRow, say: (what: string) => void): void {
 /** undefined for a text that is not the canonical form of a leaf. */
 function readLeaf(text: string): Leaf | undefined {
   try {
-    const read = leaf.parse(JSON.parse(text));
-    return toCanonicalJson(read) === text ? read : undefined;
+    const parsed = leaf.parse(JSON.parse(text));
+    return toCanonicalJson(parsed) === text ? parsed : undefined;
   } catch {
     return undefined;
   }
@@ -99,15 +99,15 @@ type Entry = Leaf['entries'][number];
  */
 export function findDifferences(then: Leaf, now: unknown, usesFrom: string): string[] {
   if (now === null) return [`it was deleted; it was ${toCanonicalJson(then)}`];
-  const read = leaf.safeParse(now);
-  if (!read.success) return ['it was changed: an entry has no account, or a value is none'];
+  const parsed = leaf.safeParse(now);
+  if (!parsed.success) return ['it was changed: an entry has no account, or a value is none'];
   const changed = (['reference', 'kind', 'at'] as const)
-    .filter((field) => read.data[field] !== then[field])
-    .map((field) => `its ${field} is ${quote(read.data[field])}, it was ${quote(then[field])}`);
+    .filter((field) => parsed.data[field] !== then[field])
+    .map((field) => `its ${field} is ${quote(parsed.data[field])}, it was ${quote(then[field])}`);
   return [
     ...changed,
-    ...findEntryDifferences(then.entries, read.data.entries),
-    ...findCallDifferences(then.call, read.data.call, usesFrom),
+    ...findEntryDifferences(then.entries, parsed.data.entries),
+    ...findCallDifferences(then.call, parsed.data.call, usesFrom),
   ];
 }
 

@@ -35,8 +35,9 @@ const maxFindings = 200;
 
 const options = readArguments();
 try {
-  const found = options.database === undefined ? await checkFiles(options) : await checkDatabase(options.database);
-  process.exitCode = found === 0 ? 0 : 1;
+  const findingCount =
+    options.database === undefined ? await checkFiles(options) : await checkDatabase(options.database);
+  process.exitCode = findingCount === 0 ? 0 : 1;
 } catch (error) {
   if (!(error instanceof EvidenceError)) throw error;
   printLine(error.message);
@@ -45,17 +46,17 @@ try {
 
 /** A file that cannot be checked is a finding, and does not keep the others from being checked. */
 async function checkFiles({ files, ...from }: VerifyOptions): Promise<number> {
-  let found = 0;
+  let findingCount = 0;
   for (const file of files) {
     try {
-      found += await checkFile(file, from);
+      findingCount += await checkFile(file, from);
     } catch (error) {
       if (!(error instanceof EvidenceError)) throw error;
       printLine(error.message);
-      found += 1;
+      findingCount += 1;
     }
   }
-  return found;
+  return findingCount;
 }
 
 async function checkFile(file: string, from: Pick<VerifyOptions, 'keys' | 'days' | 'issuer'>): Promise<number> {

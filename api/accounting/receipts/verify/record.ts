@@ -31,13 +31,13 @@ export async function verifyRecord({ database, keys, witnesses = [], now }: Reco
     async (transaction) => {
       await transaction.script(statements.oneMoment);
       const findings: string[] = [];
-      const found = (finding: string): void => void findings.push(finding);
-      const figures = await walkLinks(transaction, found);
-      const days = await checkDays(await transaction.query(statements.days, []), { figures, keys, report: found });
+      const report = (finding: string): void => void findings.push(finding);
+      const figures = await walkLinks(transaction, report);
+      const days = await checkDays(await transaction.query(statements.days, []), { figures, keys, report });
       const [kept] = await transaction.query(statements.checkpoint, []);
       const [due] = await transaction.query(statements.due, [now ?? null]);
-      const newest = await checkCheckpoint(kept?.document, { figures, keys, report: found, days, due: due?.day ?? '' });
-      for (const { what } of await transaction.query(statements.strays, [now ?? null])) found(what);
+      const newest = await checkCheckpoint(kept?.document, { figures, keys, report, days, due: due?.day ?? '' });
+      for (const { what } of await transaction.query(statements.strays, [now ?? null])) report(what);
       findings.push(...(await findLineFaults(transaction)));
       for (const witness of witnesses)
         findings.push(...(await findWitnessFaults(transaction, witness, { keys, days })));
@@ -58,20 +58,20 @@ export interface Checking {
 
 /** @returns the sealed days that are readable and rightly signed, in order */
 export async function checkDays(rows: readonly DayRow[], checking: Checking): Promise<LedgerDay[]> {
-  const { figures, keys, report: found } = checking;
+  const { figures, keys, report } = checking;
   const days: LedgerDay[] = [];
   for (const row of rows) {
-    const read = await readSigned(ledgerDay, row.document, keys);
-    if (read.fault !== undefined) {
-      found(`${row.day}: the sealed day was changed: ${read.fault}`);
+    const reading = await readSigned(ledgerDay, row.document, keys);
+    if (reading.fault !== undefined) {
+      report(`${row.day}: the sealed day was changed: ${reading.fault}`);
       continue;
     }
-    compareDay(row, read.value, figures.get(row.day) ?? createEmptyFigures(row.day), found);
-    days.push(read.value);
+    compareDay(row, reading.value, figures.get(row.day) ?? createEmptyFigures(row.day), report);
+    days.push(reading.value);
   }
-  for (const fault of findChainFaults(days)) found(fault);
+  for (const fault of findChainFaults(days)) report(fault);
   const [first] = days;
-  if (first !== undefined && first.previous !== null) found(`${first.day}: the sealed days before it are missing`);
+  if (first !== undefined && first.previous !== null) report(`${first.day}: the sealed days before it are missing`);
   return days;
 }
 
@@ -80,12 +80,12 @@ function createEmptyFigures(day: string): DayFigures {
   return computeFigures({ tree: new TreeBuilder(), next: 0, chain: startChain(day) });
 }
 
-function compareDay({ day, tiles }: DayRow, signed: LedgerDay, is: DayFigures, found: Checking['report']): void {
-  if (signed.day !== day) found(`${day}: the sealed day here is that of ${signed.day}`);
-  if (is.tiles !== tiles) found(`${day}: the tiles of the sealed day are not those of its links`);
+function compareDay({ day, tiles }: DayRow, signed: LedgerDay, is: DayFigures, report: Checking['report']): void {
+  if (signed.day !== day) report(`${day}: the sealed day here is that of ${signed.day}`);
+  if (is.tiles !== tiles) report(`${day}: the tiles of the sealed day are not those of its links`);
   for (const field of ['count', 'head', 'root'] as const)
     if (is[field] !== signed[field])
-      found(`${day}: ${field} of its links is ${is[field]}, it was sealed with ${signed[field]}`);
+      report(`${day}: ${field} of its links is ${is[field]}, it was sealed with ${signed[field]}`);
 }
 
 interface CheckpointChecking extends Checking {
@@ -97,39 +97,39 @@ interface CheckpointChecking extends Checking {
 
 /** @returns when the checkpoint was made */
 export async function checkCheckpoint(document: unknown, checking: CheckpointChecking): Promise<string | undefined> {
-  const { keys, report: found, days, due } = checking;
+  const { keys, report, days, due } = checking;
   if (document === undefined) {
-    found('there is no checkpoint: nothing was ever signed here, or it was deleted');
+    report('there is no checkpoint: nothing was ever signed here, or it was deleted');
     return undefined;
   }
-  const read = await readSigned(checkpoint, document, keys);
-  if (read.fault !== undefined) {
-    found(`the checkpoint was changed: ${read.fault}`);
+  const reading = await readSigned(checkpoint, document, keys);
+  if (reading.fault !== undefined) {
+    report(`the checkpoint was changed: ${reading.fault}`);
     return undefined;
   }
-  checkSealed(read.value, days.at(-1), found);
-  const open = checkOpen(read.value, days.at(-1), checking);
+  checkSealed(reading.value, days.at(-1), report);
+  const open = checkOpen(reading.value, days.at(-1), checking);
   const last = days.at(-1)?.day ?? open;
   if (last !== undefined && last < due)
-    found(`days up to ${due} have ended and are not sealed: they were deleted, or no API with the key has run since`);
-  return read.value.made_at;
+    report(`days up to ${due} have ended and are not sealed: they were deleted, or no API with the key has run since`);
+  return reading.value.made_at;
 }
 
 function checkSealed(
   { sealed, made_at: at }: Checkpoint,
   newest: LedgerDay | undefined,
-  found: Checking['report'],
+  report: Checking['report'],
 ): void {
   const is = newest === undefined ? 'no day' : `${newest.day} (${computeDayDigest(newest)})`;
   const was = sealed === null ? 'no day' : `${sealed.day} (${sealed.digest})`;
-  if (is !== was) found(`the newest sealed day is ${is}, at ${at} it was ${was}`);
+  if (is !== was) report(`the newest sealed day is ${is}, at ${at} it was ${was}`);
 }
 
 /** @returns the first day that is open */
 function checkOpen(
   signed: Checkpoint,
   newest: LedgerDay | undefined,
-  { figures, report: found }: Checking,
+  { figures, report }: Checking,
 ): string | undefined {
   const was = new Map(signed.open.map((one) => [one.day, describeChain(one)]));
   const is = new Map(
@@ -140,7 +140,7 @@ function checkOpen(
   const days = [...new Set([...was.keys(), ...is.keys()])].sort();
   for (const day of days) {
     const [now = 'no links', then = 'no links'] = [is.get(day), was.get(day)];
-    if (now !== then) found(`${day}: it has ${now}, at ${signed.made_at} it had ${then}`);
+    if (now !== then) report(`${day}: it has ${now}, at ${signed.made_at} it had ${then}`);
   }
   return days[0];
 }
@@ -170,16 +170,16 @@ export async function findWitnessFaults(
 }
 
 async function findDayFaults(document: unknown, present: Present): Promise<string[]> {
-  const read = await readSigned(ledgerDay, document, present.keys);
-  return read.fault === undefined
-    ? findDigestFaults({ day: read.value.day, digest: computeDayDigest(read.value) }, present)
-    : [`the day that was kept: ${read.fault}`];
+  const reading = await readSigned(ledgerDay, document, present.keys);
+  return reading.fault === undefined
+    ? findDigestFaults({ day: reading.value.day, digest: computeDayDigest(reading.value) }, present)
+    : [`the day that was kept: ${reading.fault}`];
 }
 
 async function findCheckpointFaults(transaction: Transaction, document: unknown, present: Present): Promise<string[]> {
-  const read = await readSigned(checkpoint, document, present.keys);
-  if (read.fault !== undefined) return [`the checkpoint that was kept: ${read.fault}`];
-  const { sealed, open, made_at: madeAt } = read.value;
+  const reading = await readSigned(checkpoint, document, present.keys);
+  if (reading.fault !== undefined) return [`the checkpoint that was kept: ${reading.fault}`];
+  const { sealed, open, made_at: madeAt } = reading.value;
   const faults = sealed === null ? [] : findDigestFaults(sealed, present);
   for (const { day, count, head } of open) {
     const [link] = await transaction.query(chainAt, [day, count - 1]);

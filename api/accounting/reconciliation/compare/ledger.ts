@@ -119,7 +119,7 @@ export async function compareLedger(transaction: Transaction, { from, to }: Day)
     const right = { events: row.settlements, usd: row.settled };
     return left.events + right.events === 0 ? [] : [{ name, left, right }];
   });
-  const found = (await transaction.query(faults, [from, to])).map(({ id, verdict, used, booked }): Difference => ({
+  const mismatches = (await transaction.query(faults, [from, to])).map(({ id, verdict, used, booked }): Difference => ({
     kind: verdict,
     subject: id,
     ...subtract(toSum(used), toSum(booked)),
@@ -128,7 +128,7 @@ export async function compareLedger(transaction: Transaction, { from, to }: Day)
     name: 'ledger',
     lines: [...lines, ...toOrphanLines(orphaned.map(({ amount }) => toSum(amount)))],
     differences: [
-      ...found,
+      ...mismatches,
       ...aboveHold,
       ...orphaned.map(({ reference, amount }): Difference => ({
         kind: 'no_hold',

@@ -52,14 +52,14 @@ export async function comparePrices(
   { models, embeddings }: ListPrices,
 ): Promise<Comparison> {
   const listed = new Map<string, Prices>([...models, ...embeddings].map((model) => [model.id, model]));
-  const found = (await transaction.query(modelSums, [from, to])).flatMap((sums) => {
+  const comparedModels = (await transaction.query(modelSums, [from, to])).flatMap((sums) => {
     const prices = listed.get(sums.model);
     return prices === undefined ? [] : [compareModel(sums, prices)];
   });
   return {
     name: 'prices',
-    lines: found.map(({ line }) => line),
-    differences: found.flatMap(({ differences }) => differences),
+    lines: comparedModels.map(({ line }) => line),
+    differences: comparedModels.flatMap(({ differences }) => differences),
   };
 }
 

@@ -97,7 +97,7 @@ export async function compareRouter(
     readLedgerSide(transaction, router.name, day),
   );
   const platform = ours.filter(({ creditor }) => creditor === 'platform');
-  const own = ours.filter(({ creditor }) => creditor === 'own-key-router');
+  const ownKeyCalls = ours.filter(({ creditor }) => creditor === 'own-key-router');
   const settled = addSums(platform.map(toBookedSum));
   const accounts = compareAccount(owed, settled);
   if (bill.outcome === 'not known')
@@ -105,7 +105,7 @@ export async function compareRouter(
       name: 'router',
       lines: [accounts.line],
       differences: accounts.differences,
-      apart: listApart(platform, addSums(own.map(toBookedSum))),
+      apart: listApart(platform, addSums(ownKeyCalls.map(toBookedSum))),
       notKnown: `${bill.why}.`,
     };
   if (bill.outcome === 'totals') {
@@ -114,13 +114,13 @@ export async function compareRouter(
       name: 'router',
       lines: [{ name: 'platform', left: settled, right }, accounts.line],
       differences: [...compareTotals(settled, right, ended, platform), ...accounts.differences],
-      apart: listApart(platform, addSums(own.map(toBookedSum))),
+      apart: listApart(platform, addSums(ownKeyCalls.map(toBookedSum))),
     };
   }
   const wide = await readWideBill(router, bill, day);
   const matched = matchCalls(platform, wide, now);
   const others = await findStrangers(database, wide, ours, day);
-  const ownMatched = matchOwnKeyCalls(own, wide);
+  const ownMatched = matchOwnKeyCalls(ownKeyCalls, wide);
   return {
     name: 'router',
     lines: [
@@ -160,8 +160,8 @@ async function readWideBill(
 ): Promise<readonly BilledCall[]> {
   const before = await router.fetchBill({ from: new Date(from.getTime() - marginMs), to: from });
   const after = isComplete ? await router.fetchBill({ from: to, to: new Date(to.getTime() + marginMs) }) : before;
-  const found = [before, after].flatMap((one) => (one.outcome === 'calls' ? one.calls : []));
-  return [...new Map([...found, ...bill.calls].map((one) => [one.reference, one])).values()];
+  const marginCalls = [before, after].flatMap((one) => (one.outcome === 'calls' ? one.calls : []));
+  return [...new Map([...marginCalls, ...bill.calls].map((one) => [one.reference, one])).values()];
 }
 
 /** Calls of the day that the router has and that are none of ours: paid by the platform's key, or by somebody else's. */
@@ -269,12 +269,12 @@ function findBookedCause(
 
 /** Calls with callers' own keys: a router that does not show them to the platform's key is no difference. */
 export function matchOwnKeyCalls(
-  own: readonly LedgerCall[],
+  ownKeyCalls: readonly LedgerCall[],
   bill: readonly BilledCall[],
 ): { line: Line | undefined; differences: readonly Difference[]; unseen: Sum } {
   const byHold = groupByHold(bill);
-  const seen = own.filter(({ id, booked }) => booked !== null && byHold.has(id));
-  const unseen = addSums(own.filter(({ id }) => !byHold.has(id)).map(toBookedSum));
+  const seen = ownKeyCalls.filter(({ id, booked }) => booked !== null && byHold.has(id));
+  const unseen = addSums(ownKeyCalls.filter(({ id }) => !byHold.has(id)).map(toBookedSum));
   if (seen.length === 0) return { line: undefined, differences: [], unseen };
   const sides = seen.map((one) => ({
     one,

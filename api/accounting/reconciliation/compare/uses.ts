@@ -54,17 +54,17 @@ const losses: Statement<{
 };
 
 export async function compareGateway(transaction: Transaction, { from, to }: Day): Promise<Comparison> {
-  const found = await transaction.query(runs, [from, to]);
-  const lost = await transaction.query(losses, [found.map(({ instance }) => instance), from, to]);
+  const gatewayRuns = await transaction.query(runs, [from, to]);
+  const lost = await transaction.query(losses, [gatewayRuns.map(({ instance }) => instance), from, to]);
   return {
     name: 'gateway',
-    lines: found.map((run) => ({
+    lines: gatewayRuns.map((run) => ({
       name: 'run',
       of: formatRun(run),
       left: toCount(run.counted),
       right: toCount(run.events),
     })),
-    differences: found.flatMap((run) => {
+    differences: gatewayRuns.flatMap((run) => {
       const ofRun = lost.filter(({ instance }) => instance === run.instance);
       const before = run.lost - ofRun.reduce((sum, { requests }) => sum + requests, 0);
       return [

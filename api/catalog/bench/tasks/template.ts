@@ -34,9 +34,9 @@ function lookUpValue(name: string, values: Values): unknown {
 /** The value, or undefined where there is none. */
 export function readPointer(document: unknown, pointer: string): unknown {
   const [outer = '', inner] = pointer.split('#');
-  const found = readPart(document, outer);
-  if (inner === undefined || typeof found !== 'string') return inner === undefined ? found : undefined;
-  return readPart(parseJson(found), inner);
+  const part = readPart(document, outer);
+  if (inner === undefined || typeof part !== 'string') return inner === undefined ? part : undefined;
+  return readPart(parseJson(part), inner);
 }
 
 function readPart(document: unknown, pointer: string): unknown {
