@@ -69,7 +69,7 @@ const gate = createGate({
   },
   onMeasured(app, depth, ms) {
     metrics.wakes.observe({ depth }, ms / 1000);
-    log.info({ app, depth, ms: Math.round(ms) }, 'an app was woken');
+    log.info({ app, depth, ms: Math.round(ms) }, 'app woken');
   },
 });
 const metrics = createActivatorMetrics(registry, () => ({ held: gate.heldRequests, open: activity.inFlight }));
@@ -99,7 +99,7 @@ const control = createControlServer(activity);
 proxy.listen(config.MOORAGE_ACTIVATOR_PORT, config.MOORAGE_ACTIVATOR_HOST);
 control.listen(config.MOORAGE_ACTIVATOR_CONTROL_PORT, config.MOORAGE_ACTIVATOR_HOST);
 await Promise.all([once(proxy, 'listening'), once(control, 'listening')]);
-log.info({ port: config.MOORAGE_ACTIVATOR_PORT }, 'the activator listens');
+log.info({ port: config.MOORAGE_ACTIVATOR_PORT }, 'activator listening');
 
 stopOnShutdown(shutdown, log, stop);
 

@@ -77,7 +77,7 @@ export function createProxy(options: ProxyOptions): Server {
 
   function serve(request: IncomingMessage, to: Reply, pass: Visit['pass']): void {
     visit(request, to, pass).catch((error: unknown) => {
-      log.warn({ error: error instanceof Error ? error.message : String(error) }, 'a request could not be passed on');
+      log.warn({ error: error instanceof Error ? error.message : String(error) }, 'could not forward a request');
       to.getResponse().destroy();
     });
   }

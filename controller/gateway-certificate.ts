@@ -27,7 +27,7 @@ export function createCertificateTask(options: CertificateTaskOptions): (signal:
       metrics.up.set({ domain }, 1);
     } catch (error) {
       metrics.up.set({ domain }, 0);
-      log.warn({ gateway, error: toErrorMessage(error) }, 'the gateway takes no TLS connection');
+      log.warn({ gateway, error: toErrorMessage(error) }, 'the gateway does not accept TLS connections');
     }
   }
 

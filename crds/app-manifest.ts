@@ -153,7 +153,7 @@ export const reportedSettings = appManifest.extend({
   platform: z
     .strictObject({
       file: z.string().max(200).describe('The file, such as compose.yaml.'),
-      fields: z.array(z.string().max(60)).max(32).describe('Fields that it gave, such as run.port.'),
+      fields: z.array(z.string().max(60)).max(32).describe('Fields that it set, such as run.port.'),
     })
     .optional(),
 });

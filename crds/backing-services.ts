@@ -45,10 +45,10 @@ const service = z.strictObject({
   name: serviceName.describe(
     'Name of the service, a DNS label of at most 30 characters. The app reaches the service at this host name.',
   ),
-  type: z.enum(serviceTypes).describe('What it is. Each installation has images for some of these types.'),
+  type: z.enum(serviceTypes).describe('Type of the service. Each installation has images for some of these types.'),
   version: version
     .optional()
-    .describe('Version that the app wants. If the installation has no image of it, the one that it has is used.'),
+    .describe('Version that the app needs. If the installation has no image of it, its own version is used.'),
   disk: quantity('disk', '16Mi', '1Ti')
     .default('1Gi')
     .describe('Size of its volume, which is kept across commits and deleted with the data of the app.'),

@@ -105,14 +105,14 @@ export const build = z.strictObject({
     ),
   )
     .optional()
-    .describe('Stage of the Dockerfile that is built. Defaults to the last one.'),
+    .describe('Dockerfile stage to build. Defaults to the last one.'),
   args: listBy(z.array(variable).max(64), 'name')
     .default([])
     .describe('Build arguments. They are recorded in the image history, so never put a secret here.'),
   env: listBy(z.array(variable).max(64), 'name')
     .default([])
     .describe(
-      'Environment variables of a build that is planned by Moorage. They are not visible in a Dockerfile: use args and ARG there.',
+      'Environment variables of a build that Moorage plans. A Dockerfile of the repository does not see them: use args and ARG there.',
     ),
   resources: buildResources.prefault({}).describe('Resource limits of the build pod.'),
   timeout: duration('timeout', '1m', '2h')
@@ -193,7 +193,7 @@ const runFields = z.strictObject({
   env: listBy(z.array(appVariable).max(128), 'name')
     .default([])
     .describe(
-      'Environment variables of the running app. Anyone who can read the HostedApp can read them: keep keys and passwords in secrets. The value ${{secret}} is replaced by 64 random hexadecimal digits, which stay the same for the life of the app; ${{app.host}} and ${{app.url}} in a value are where the app answers.',
+      'Environment variables of the running app. Anyone who can read the HostedApp can read them: keep keys and passwords in secrets. The value ${{secret}} is replaced by 64 random hexadecimal digits, which stay the same for the life of the app; ${{app.host}} and ${{app.url}} in a value are replaced by the host name and the URL of the app.',
     ),
   secrets: listBy(z.array(secretReference).max(64), 'name')
     .default([])
@@ -222,12 +222,12 @@ const runFields = z.strictObject({
   idleAfter: idleAfter
     .optional()
     .describe(
-      "Time without use after which the app is put to rest, such as 15m, from 10s to 168h; the next request wakes it. auto: chosen by the app's own pauses. never: it always runs. Defaults to what the installation sets, or never.",
+      "Idle time after which the app rests, such as 15m, from 10s to 168h; the next request wakes it. auto: chosen from the app's past idle times. never: it always runs. Defaults to the installation's setting, or never.",
     ),
   idle: idleDepth
     .default('sleep')
     .describe(
-      'How an unused app rests. sleep: no pod, so a wake takes as long as a start. nap: the process stays and requests a minimum, so it answers at once.',
+      'How an unused app rests. sleep: no pod, so a wake takes as long as a start. nap: the process keeps running with minimal resource requests, so it responds immediately.',
     ),
 });
 
@@ -259,7 +259,7 @@ const waiver = z.strictObject({
       'rule must be the ID of a finding that can be waived: secrets/…, license/…, lfs/… or git/submodule',
     ),
   ).describe('ID of the rule, such as license/approval.'),
-  file: z.string().min(1).max(300).optional().describe('Path of the file of the finding. If not set, any file.'),
+  file: z.string().min(1).max(300).optional().describe("Path of the finding's file. If not set, any file."),
   reason: addRules(
     z.string().max(300),
     createPatternRule(String.raw`^.*\S.*$`, 'reason must say, on one line, why the finding is waived; it is public'),
@@ -293,7 +293,7 @@ export const models = z.strictObject({
   )
     .default('1')
     .describe(
-      'Maximum cost in USD of the calls that the app makes to models per day (UTC). A call that could exceed the remaining budget is refused.',
+      "Maximum cost in USD of the app's model calls per day (UTC). A call that could exceed the remaining budget is rejected.",
     ),
 });
 
@@ -313,15 +313,15 @@ export const agents = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Whether the operations of the app are offered to agents as tools at /mcp, named <name>.<operation>. The app can be called in either case.',
+      "Whether agents can use the app's operations as tools at /mcp, named <name>.<operation>. The app can be called in either case.",
     ),
   openapi: appPath('openapi')
     .default('/openapi.json')
-    .describe('Path of the OpenAPI document of the app (3.1, 3.0 or 2.0; JSON or YAML).'),
+    .describe("Path of the app's OpenAPI document (3.1, 3.0 or 2.0; JSON or YAML)."),
   mcp: appPath('mcp')
     .default('/mcp')
     .describe(
-      'Path of the MCP endpoint of the app (streamable HTTP). If one responds there, its tools are used instead of the OpenAPI document.',
+      "Path of the app's MCP endpoint (streamable HTTP). If it responds, its tools are used instead of the OpenAPI document.",
     ),
 });
 
@@ -373,11 +373,7 @@ const freeRequest = addRules(
 );
 
 export const metering = z.strictObject({
-  free: z
-    .array(freeRequest)
-    .max(20)
-    .default([])
-    .describe('Requests that are not counted as uses: those that match any of these.'),
+  free: z.array(freeRequest).max(20).default([]).describe('Requests that match any of these are not counted as uses.'),
 });
 export type FreeRequests = z.output<typeof metering>['free'];
 
@@ -401,50 +397,54 @@ export const author = z.strictObject({
 });
 
 export const submission = z.strictObject({
-  contact: z.string().max(200).optional().describe('Contact that was given. Used until the author gives one.'),
+  contact: z
+    .string()
+    .max(200)
+    .optional()
+    .describe('Contact given with the submission. Used until the author provides one.'),
   note: z
     .string()
     .max(500)
     .optional()
-    .describe('One line that was given to describe the app. Used where listing.description is not set.'),
+    .describe('One-line description given with the submission. Used if listing.description is not set.'),
 });
 
 export const spec = z.strictObject({
-  source: source.describe('Where the code of the app comes from.'),
+  source: source.describe("Source of the app's code."),
   build: build.prefault({}).describe('How the image is built. A change rebuilds the current commit.'),
   review: review
     .prefault({})
-    .describe('What the review of this app lets pass. A change reviews and rebuilds the current commit.'),
+    .describe('Exceptions for the review of this app. A change reviews and rebuilds the current commit.'),
   run: run
     .prefault({})
     .describe(
-      'How the app is run. It must listen for HTTP on all addresses (0.0.0.0) at $PORT. It runs without a Kubernetes token, within the limits of resources.',
+      'How the app runs. It must listen for HTTP on all addresses (0.0.0.0) at $PORT. It runs without a Kubernetes token, within its resource limits.',
     ),
   services: services
     .default([])
     .describe(
-      'Databases and stores of the app. Each gets a volume, a generated password, and variables in the app such as DATABASE_URL; nothing but the app reaches it. A value in run.env may contain ${{services.<name>.url}}, and likewise host, port, user, password and database.',
+      'Databases and stores of the app. Each gets a volume, a generated password, and variables in the app such as DATABASE_URL; only the app can reach it. A value in run.env may contain ${{services.<name>.url}}, and likewise host, port, user, password and database.',
     ),
-  models: models.prefault({}).describe('Whether the app can call models, and its budget for that.'),
-  agents: agents.prefault({}).describe('How the app is offered to agents.'),
-  metering: metering.prefault({}).describe('Which requests of visitors are counted as uses.'),
+  models: models.prefault({}).describe('Whether the app can call models, and its budget.'),
+  agents: agents.prefault({}).describe('How agents can use the app.'),
+  metering: metering.prefault({}).describe('Which visitor requests count as uses.'),
   listing: listing.prefault({}).describe('How the app is shown in the catalog.'),
   author: author.prefault({}).describe('The author of the app.'),
   submission: submission
     .prefault({})
     .describe(
-      'What was said with the first submission of the repository, by anybody. It is unverified: the HostedApp and the author override it.',
+      'Information given with the first submission of the repository. Anyone can submit, so it is unverified: the HostedApp and the author override it.',
     ),
   deletionPolicy: z
     .enum(['Delete', 'Retain'])
     .default('Delete')
     .describe(
-      'What becomes of volumes and generated passwords when the HostedApp is deleted. Delete: they are deleted after a grace period that the installation sets (7 days by default). Retain: they are kept until someone deletes them. Until then, a HostedApp with the same name, namespace and repository gets them back.',
+      "What happens to volumes and generated passwords when the HostedApp is deleted. Delete: they are deleted after the installation's grace period (7 days by default). Retain: they are kept until someone deletes them. Until then, a HostedApp with the same name, namespace and repository gets them back.",
     ),
   suspend: z
     .boolean()
     .default(false)
-    .describe('If true, no replicas run and no builds start. The data and the address of the app are kept.'),
+    .describe('If true, no replicas run and no builds start. The app keeps its data and address.'),
 });
 
 export type HostedAppSpec = z.infer<typeof spec>;

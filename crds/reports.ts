@@ -9,40 +9,40 @@ export const activatorProblems = {
     slug: 'no-app-here',
     status: 404,
     title: 'No app here',
-    description: 'No app has this host name. Check the address; the list of apps has the right one.',
+    description: 'No app has this host name. Check the address against the list of apps.',
   },
   appStopped: {
     slug: 'app-stopped',
     status: 503,
     title: 'App stopped',
-    description: 'The app does not run, by the will of the operator of this installation. Asking again does not help.',
+    description: 'The operator of this installation has stopped the app. Retrying does not help.',
   },
   appNotStarting: {
     slug: 'app-not-starting',
     status: 503,
     title: 'App does not start',
     description:
-      'The app was woken, or restarted, and does not come up. `detail` says why and what its author can do; it is tried again by itself.',
+      'The app was woken or restarted, and does not start. `detail` explains why and what its author can do. The platform retries automatically.',
   },
   appWaking: {
     slug: 'app-waking',
     status: 503,
     title: 'App is waking',
     description:
-      'The app was asleep and is on its way, and takes longer than the request could wait. Ask again after `Retry-After` seconds, which is what its wakes take.',
+      'The app was asleep and is starting, which takes longer than the request could wait. Try again after `Retry-After` seconds, the usual time of a wake.',
   },
   tooManyHeld: {
     slug: 'too-many-waiting',
     status: 429,
     title: 'Too many waiting requests',
     description:
-      'As many requests of this client as may be held wait for apps to wake. They are answered once the apps serve; ask again after `Retry-After` seconds.',
+      "The maximum number of this client's requests is waiting for apps to wake. They are answered once the apps respond. Try again after `Retry-After` seconds.",
   },
   appBroken: {
     slug: 'app-broke-off',
     status: 502,
     title: 'App broke off',
-    description: 'The app ended the connection before it answered. Ask again if the request may be made twice.',
+    description: 'The app closed the connection before it responded. Retry if the request may safely be sent twice.',
   },
 } as const satisfies Record<string, ProblemType>;
 

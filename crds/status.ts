@@ -6,8 +6,8 @@ import { listBy, timestamp } from './values.ts';
 export const plan = z.object({
   strategy: z.enum(strategies).describe('How the image is built.'),
   reason: z.string().max(400).describe('Why this strategy was chosen.'),
-  framework: z.string().max(60).optional().describe('Framework that was detected.'),
-  port: z.int().optional().describe('Port on which the plan makes the app listen.'),
+  framework: z.string().max(60).optional().describe('Detected framework.'),
+  port: z.int().optional().describe('Port on which the planned app listens.'),
 });
 
 export const stages = ['Queued', 'Clone', 'Review', 'Build'] as const;
@@ -57,13 +57,13 @@ export const historyEntry = z.object({
     .enum(['Pending', 'Released', 'Failed', 'Skipped'])
     .optional()
     .describe(
-      'What became of the image that was built. Failed: it does not start, or crashes again and again. Skipped: a newer one was built before it was ready.',
+      "Result of the image's release. Failed: it does not start, or crashes repeatedly. Skipped: a newer image was built before it was ready.",
     ),
   releaseMessage: z.string().max(1_000).optional().describe('Why the release failed.'),
   doubtful: z
     .boolean()
     .optional()
-    .describe('The fault could have been staged by the app; a second one of this commit is not believed.'),
+    .describe('The app could have caused the fault deliberately; a second one for this commit counts as a rejection.'),
   image: z.string().optional().describe('Image by digest, if one was built.'),
   startedAt: timestamp.optional(),
   finishedAt: timestamp.optional(),
@@ -84,11 +84,11 @@ export const release = z.object({
 const releaseRecord = z.object({
   ...release.shape,
   readyAt: timestamp.describe('When it was first ready.'),
-  servingSince: timestamp.optional().describe('Start of its present time of service. Not set while it does not serve.'),
-  servedSeconds: z.int().describe('Seconds that it served since its last crash, before servingSince.'),
+  servingSince: timestamp.optional().describe('Since when it has been serving. Not set while it does not serve.'),
+  servedSeconds: z.int().describe('Seconds that it served after its last crash and before servingSince.'),
   bestSeconds: z.int().describe('Longest time that it served before a crash, in seconds.'),
   crashedAt: timestamp.optional().describe('When it last crashed.'),
-  goodAt: timestamp.optional().describe('When it had served long enough without a crash to be good.'),
+  goodAt: timestamp.optional().describe('When it had served long enough without a crash to count as good.'),
 });
 export type ReleaseRecord = z.infer<typeof releaseRecord>;
 
@@ -98,19 +98,21 @@ export const rollout = {
     .array(releaseRecord)
     .max(keptReleases)
     .optional()
-    .describe('Releases that have served, newest first: those that a rollback can choose from.'),
+    .describe('Releases that have served, newest first. A rollback chooses among them.'),
   crashLoop: z
     .object({
       template: z.string().max(100).describe('Hash of the pod template that crashes.'),
       rejection,
     })
     .optional()
-    .describe('Set while the release that runs crashes again and again, until it has served long enough without that.'),
+    .describe('Set while the running release crashes repeatedly, until it has served long enough without a crash.'),
   tried: z
     .string()
     .max(100)
     .optional()
-    .describe('Hash of the pod template that last started well while the release that it was to replace served.'),
+    .describe(
+      'Hash of the pod template that last started successfully while the release that it was to replace kept serving.',
+    ),
   activated: z
     .boolean()
     .optional()
@@ -127,32 +129,34 @@ export type IdleState = (typeof idleStates)[number];
 export const idleStatus = z.object({
   state: z
     .enum(idleStates)
-    .describe('Awake; Napping: the process stays and requests a minimum; Asleep: no pod; Waking: on its way back.'),
+    .describe(
+      'Awake; Napping: the process keeps running with minimal resource requests; Asleep: no pod; Waking: starting again.',
+    ),
   since: timestamp.describe('When it entered this state.'),
   number: z
     .int()
     .min(0)
     .describe(
-      'How often it was put to rest. To wake it by hand, set the annotation moorage.dev/wake of the HostedApp to this number.',
+      'Number of times it has rested. To wake it manually, set the annotation moorage.dev/wake of the HostedApp to this number.',
     ),
-  afterSeconds: z.int().describe('Seconds without use after which it is put to rest; with auto, the present choice.'),
+  afterSeconds: z.int().describe('Idle seconds after which it rests; with auto, the current choice.'),
   lastUsedAt: timestamp
     .optional()
-    .describe('When it was last used, as far as is known. Written now and then, not at each use.'),
+    .describe('When it was last used, as far as known. Updated occasionally, not at each use.'),
   gaps: z
     .array(z.int())
     .max(keptGaps)
     .optional()
-    .describe('Last times without use, in seconds, oldest first. auto is chosen by them.'),
+    .describe('Most recent idle times in seconds, oldest first. auto is chosen from them.'),
   wakes: z
     .object({
-      count: z.int().describe('Wakes that were measured.'),
-      number: z.int().describe('The rest that the last of them ended.'),
+      count: z.int().describe('Number of measured wakes.'),
+      number: z.int().describe('Number of the rest that the last of them ended.'),
       p50Ms: z
         .int()
-        .describe('Median of the last ones, in milliseconds, from the first request to the first connection.'),
-      p95Ms: z.int().describe('95th percentile of the last ones, in milliseconds.'),
-      recentMs: z.array(z.int()).max(keptWakes).describe('The last ones in milliseconds, oldest first.'),
+        .describe('Median of recent wakes in milliseconds, from the first request to the first connection.'),
+      p95Ms: z.int().describe('95th percentile of recent wakes, in milliseconds.'),
+      recentMs: z.array(z.int()).max(keptWakes).describe('Recent wakes in milliseconds, oldest first.'),
     })
     .optional()
     .describe('How long its wakes took.'),
@@ -166,8 +170,8 @@ export const usualWakeMs = 10_000;
 export const serviceStatus = z.object({
   name: z.string().describe('Name of the service.'),
   type: z.string().describe('What it is.'),
-  ready: z.boolean().describe('Whether it takes connections.'),
-  message: z.string().max(500).optional().describe('Why it is not ready, or what is not as it was asked for.'),
+  ready: z.boolean().describe('Whether it accepts connections.'),
+  message: z.string().max(500).optional().describe('Why it is not ready, or how it differs from the request.'),
 });
 export type ServiceStatus = z.infer<typeof serviceStatus>;
 
@@ -177,7 +181,7 @@ export const status = z.object({
     .string()
     .max(100)
     .optional()
-    .describe('What the names of its volumes and generated Secrets are made from, so that they are found again.'),
+    .describe('Key in the names of its volumes and generated Secrets, by which a new HostedApp finds them again.'),
   phase: z
     .enum([
       'Pending',
@@ -202,13 +206,13 @@ export const status = z.object({
     .object({
       image: z.string(),
       commit: z.string(),
-      seenAt: timestamp.optional().describe('When it was looked at. Not set while that is in progress.'),
+      seenAt: timestamp.optional().describe('When it was inspected. Not set while the inspection is in progress.'),
       status: z.int().optional().describe('Status of the response at /.'),
-      assets: z.int().optional().describe('Scripts, styles and images of its own that the page loads.'),
+      assets: z.int().optional().describe("Number of the app's own scripts, styles and images that the page loads."),
       faults: z.array(z.string().max(300)).max(5).optional().describe('What does not work.'),
     })
     .optional()
-    .describe('How the page of the release that serves looks, seen through the gateway once it is live.'),
+    .describe("Inspection of the serving release's page through the gateway, once it is live."),
   shortCommit: z.string().max(12).optional().describe('Abbreviated source.commit, for the column COMMIT.'),
   source: z
     .object({
@@ -218,7 +222,7 @@ export const status = z.object({
       polledFor: z.string().optional().describe('Hash of the source fields that the commit was resolved from.'),
     })
     .optional()
-    .describe('The source that was resolved from the repository.'),
+    .describe('The source resolved from the repository.'),
   pipeline: z
     .object({
       job: z.string().describe('Name of the pipeline Job of the newest commit.'),
@@ -255,7 +259,7 @@ export const status = z.object({
     .string()
     .max(100)
     .optional()
-    .describe('Hash of the pod template that was last ready: its pods are restarted for as long as they are wanted.'),
+    .describe('Hash of the pod template that was last ready. Its pods are always restarted.'),
   served: z
     .object({
       image: z.string(),
@@ -275,7 +279,7 @@ export const status = z.object({
     .array(
       z.object({
         field: z.string().describe('Field of the spec, such as run.port.'),
-        value: z.string().describe('Effective value, shortened. Of variables that the HostedApp sets, only the names.'),
+        value: z.string().describe('Effective value, shortened. For variables set by the HostedApp, only the names.'),
         from: z
           .string()
           .describe(
@@ -288,18 +292,18 @@ export const status = z.object({
     .describe('Effective value of each field that moorage.yaml of the newest reviewed commit sets.'),
   ownership: z
     .object({
-      since: timestamp.describe('When a commit first had a contact or an ownership token of the author.'),
+      since: timestamp.describe('When a commit first contained a contact or an ownership token of the author.'),
       contact: z.string().max(200).optional().describe('Contact in the ownership token of the newest reviewed commit.'),
     })
     .optional()
     .describe(
-      'Set once the author has given a contact in the repository. From then on, that of the submission is not used.',
+      "Set once the author has provided a contact in the repository. From then on, the submission's contact is not used.",
     ),
   authorKeys: z
     .array(z.string().max(64))
     .max(5)
     .optional()
-    .describe('SHA-256 of each key that opens the statements of the author, as in the newest reviewed commit.'),
+    .describe("SHA-256 of each key that grants access to the author's statements, from the newest reviewed commit."),
   attempt: z
     .string()
     .max(100)
@@ -307,11 +311,9 @@ export const status = z.object({
     .describe('The rebuild that this status reflects: the value of the annotation moorage.dev/rebuild.'),
   idle: idleStatus
     .optional()
-    .describe(
-      'How an app stands that rests when it is not used. Set for as long as it is reached through the activator.',
-    ),
+    .describe('State of an app that rests when unused. Set while it is reached through the activator.'),
   ...rollout,
-  services: z.array(serviceStatus).max(16).optional().describe('How the backing services of the app stand.'),
+  services: z.array(serviceStatus).max(16).optional().describe("State of the app's backing services."),
   history: z.array(historyEntry).max(20).optional().describe('Past pipelines, newest first.'),
   conditions: listBy(z.array(condition).max(32), 'type')
     .optional()

@@ -14,12 +14,12 @@ export const environment = z.object({
   MOORAGE_APP_CALL_SECONDS: count
     .max(3_600)
     .default(120)
-    .describe('Time limit of a call of an app, until the last byte of its answer.'),
+    .describe('Time limit of a call to an app, until the last byte of its response.'),
   MOORAGE_PROBE_TOKEN: z
     .string()
     .min(32, 'must be a secret of at least 32 characters')
     .optional()
-    .describe('Secret that requests of the platform show to the activator, so that they wake no app.'),
+    .describe("Secret that the platform's own requests send to the activator, so that they do not wake apps."),
 });
 
 /** Reads the configuration. @throws Error that names every wrong variable */

@@ -62,7 +62,7 @@ export const repositoryNotFound: ProblemType = {
   status: 422,
   title: 'Repository not found',
   description:
-    'No public repository with a commit was found at this address, or it has moved. `detail` says which, and `rule` names it. No name was taken for it.',
+    'No public repository with a commit was found at this address, or it has moved. `detail` says which, and `rule` names it. No name was reserved.',
 };
 
 export const repositoryUnreachable: ProblemType = {
@@ -70,7 +70,7 @@ export const repositoryUnreachable: ProblemType = {
   status: 503,
   title: 'Git server not reachable',
   description:
-    'The git server of the repository could not be asked, so it is not known whether the repository exists. No name was taken for it. Submit it again after the number of seconds in Retry-After.',
+    'The git server of the repository could not be reached, so it is unknown whether the repository exists. No name was reserved. Submit it again after the number of seconds in Retry-After.',
 };
 
 export const tooManySubmissions: ProblemType = {
@@ -78,7 +78,7 @@ export const tooManySubmissions: ProblemType = {
   status: 429,
   title: 'Too many new repositories',
   description:
-    'The number of new repositories is limited for each caller within 24 hours, and that of repositories which cannot be read for each network within ten minutes. Repositories that are already hosted can be submitted again at any time.',
+    'The number of new repositories is limited per caller within 24 hours, and the number of unreadable repositories per network within ten minutes. Repositories that are already hosted can be submitted again at any time.',
 };
 
 export const tooManyApps: ProblemType = {
@@ -86,7 +86,7 @@ export const tooManyApps: ProblemType = {
   status: 429,
   title: 'Too many apps from one network',
   description:
-    'The apps that exist are limited for each network (/24 of IPv4, /48 of IPv6) that they were submitted from. Apps that never go live are deleted after a while. A repository that is hosted already can be submitted again at any time.',
+    'The number of existing apps is limited per submitting network (/24 of IPv4, /48 of IPv6). Apps that never go live are deleted after a while. A repository that is already hosted can be submitted again at any time.',
 };
 
 export const platformFull: ProblemType = {
@@ -109,7 +109,7 @@ export const tooManyStreams: ProblemType = {
   status: 503,
   title: 'Too many log streams',
   description:
-    'The number of log streams is limited for each caller and each replica. Close a stream, poll /api/submit-status instead, or try again after the number of seconds in Retry-After.',
+    'The number of log streams is limited per caller and per replica. Close a stream, poll /api/submit-status instead, or try again after the number of seconds in Retry-After.',
 };
 
 export const noCluster: ProblemType = {

@@ -35,7 +35,7 @@ const pastRun = z.object({
   release: z
     .string()
     .optional()
-    .describe('What became of the image: Pending, Released, Failed (it does not start, or crashes) or Skipped.'),
+    .describe("Result of the image's release: Pending, Released, Failed (it does not start, or crashes) or Skipped."),
   release_message: z.string().optional().describe('Why the release failed.'),
   started_at: z.string().optional(),
   finished_at: z.string().optional(),
@@ -44,17 +44,17 @@ const pastRun = z.object({
 export const idleView = z.object({
   state: z
     .enum(['awake', 'napping', 'asleep', 'waking'])
-    .describe('asleep: no process, the next request starts one; napping: a process that requests a minimum.'),
+    .describe('asleep: no process, the next request starts one; napping: a process with minimal resource requests.'),
   since: z.string().describe('Start of this state, RFC 3339.'),
-  idle_seconds: z.int().describe('Seconds without use after which the app rests.'),
+  idle_seconds: z.int().describe('Idle seconds after which the app rests.'),
   wakes: z
     .object({
-      count: z.int().describe('Wakes that were measured.'),
-      p50_ms: z.int().describe('Median of the last ones.'),
-      p95_ms: z.int().describe('95th percentile of the last ones.'),
+      count: z.int().describe('Number of measured wakes.'),
+      p50_ms: z.int().describe('Median of recent wakes.'),
+      p95_ms: z.int().describe('95th percentile of recent wakes.'),
     })
     .optional()
-    .describe('How long its wakes took, from the first request to the first connection. They are not billed.'),
+    .describe('Duration of its wakes, from the first request to the first connection. They are not billed.'),
 });
 export type IdleView = z.output<typeof idleView>;
 
@@ -87,28 +87,27 @@ export const statusView = z.looseObject({
   page: z
     .object({
       status: z.int().optional().describe('Status of the response at /.'),
-      assets: z.int().optional().describe('Scripts, styles and images of its own that the page loads.'),
+      assets: z.int().optional().describe("Number of the app's own scripts, styles and images that the page loads."),
       faults: z.array(z.string()).optional().describe('What does not work.'),
     })
     .optional()
-    .describe('How the page of the app looks, seen through the gateway once it is live.'),
-  idle: idleView.optional().describe('How the app stands that rests when it is not used. Absent: it always runs.'),
+    .describe("Inspection of the app's page through the gateway, once it is live."),
+  idle: idleView.optional().describe('State of an app that rests when unused. Absent: it always runs.'),
   plan: plan.optional().describe('How the image is built, and why.'),
   findings: z.array(finding).optional().describe('Findings of the review, including warnings.'),
   settings: z
     .array(z.object({ field: z.string(), value: z.string(), from: z.string() }))
     .optional()
     .describe(
-      'Each field that moorage.yaml in the repository sets, its effective value and where that comes from. Of variables that the operator of this installation sets, only the names.',
+      'Each field that moorage.yaml in the repository sets, with its effective value and the origin of that value. For variables set by the operator of this installation, only the names.',
     ),
-  contact_from: z
-    .enum(contactSources)
-    .optional()
-    .describe('Where the contact of the app comes from. Absent: there is none.'),
+  contact_from: z.enum(contactSources).optional().describe("Origin of the app's contact. Absent: there is none."),
   contact_verified: z
     .boolean()
     .optional()
-    .describe('false: the contact was given with the submission, by anybody, and the author can replace it.'),
+    .describe(
+      'false: the contact was given with the submission, which anyone can make, and the author can replace it.',
+    ),
   history: z.array(pastRun).optional().describe('Past pipeline runs, newest first.'),
   poll_after_seconds: z
     .int()

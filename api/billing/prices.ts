@@ -27,45 +27,45 @@ const versionSource = z.strictObject({
   version: z
     .string()
     .regex(/^[a-z0-9][a-z0-9.-]{0,39}$/, 'must be a short name in lower case, like 2027-01')
-    .describe('Name of the version; it stands on each line of a statement.'),
-  from: day.describe('First day, UTC, on which it is in effect.'),
+    .describe('Name of the version, shown on each line of a statement.'),
+  from: day.describe('First UTC day on which it is in effect.'),
   announced: day.describe('Day on which it was announced.'),
-  note: z.string().max(500).optional().describe('What changes, in a sentence.'),
+  note: z.string().max(500).optional().describe('The change, in a sentence.'),
   use: moneyField
     .prefault('0.0001')
     .describe(
       'Price of a use of an app by a visitor, USD. Visitors are not charged; the author accrues a share of it.',
     ),
   call: moneyField.prefault('0.0001').describe('Price of a call of an app by an agent, USD.'),
-  tools: z.record(name, moneyField).default({}).describe('Prices of tools, USD, in place of their own.'),
+  tools: z.record(name, moneyField).default({}).describe('Prices of tools, USD, instead of their own.'),
   modelMargin: margin
     .prefault('0')
-    .describe('Charged to callers with a key on top of the cost of model calls, as a share of it.'),
+    .describe('Charged to callers with a key in addition to the cost of model calls, as a fraction of it.'),
   free: z
     .array(name)
     .default([])
-    .describe('Tools and "call" for which nobody is charged: what they cost is recorded, and the platform bears it.'),
+    .describe('Tools and "call" that are free for callers: their cost is recorded, and the platform pays it.'),
   accrues: z
     .array(z.enum(['use', 'call']))
     .default(['use'])
     .describe(
-      'What nobody is charged for, and an author accrues a share of all the same: use (of visitors), call (on the free quota).',
+      'Items that are not charged, but of which an author still accrues a share: use (by visitors), call (on the free quota).',
     ),
   usesPerVisitor: z
     .int()
     .positive()
     .default(50)
-    .describe('Uses of an app by one visitor in a day of which its author accrues a share.'),
+    .describe('Maximum uses of an app by one visitor per day of which its author accrues a share.'),
   usesPerNetwork: z
     .int()
     .positive()
     .default(200)
-    .describe('The same for all visitors of one /24 (IPv4) or /48 (IPv6), which one person may have alone.'),
+    .describe('The same for all visitors from one /24 (IPv4) or /48 (IPv6), which may belong to one person.'),
   usesPerApp: z
     .int()
     .positive()
     .default(10_000)
-    .describe('Uses of an app by all visitors in a day of which its author accrues a share.'),
+    .describe('Maximum uses of an app by all visitors per day of which its author accrues a share.'),
 });
 
 const source = z.array(versionSource).min(1, 'must have at least one version').max(200);

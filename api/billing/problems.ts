@@ -12,7 +12,7 @@ export const quotaExhausted: ProblemType = {
   status: 402,
   title: 'Quota exceeded',
   description:
-    'A call is made only if the quota covers its maximum cost. `quota` shows the limit, how much of it is used, and when it resets. ' +
+    'A call is made only if the quota covers its maximum cost. `quota` shows the limit, the used amount, and when it resets. ' +
     '`actions` lists the ways to continue: with your own API key, with a smaller or cheaper call, or after the reset.',
 };
 
@@ -21,7 +21,7 @@ export const callsStopped: ProblemType = {
   status: 503,
   title: 'Calls are stopped for today',
   description:
-    'A call cost this installation more than the maximum that was computed for it, so its caller and its model are stopped until the day (UTC) is over. `stopped` says which of the two. Calls with your own API key for the model router are not stopped.',
+    'A call cost this installation more than its computed maximum, so its caller and its model are stopped until the end of the day (UTC). `stopped` says which of the two applies. Calls with your own API key for the model router are not stopped.',
 };
 
 export const callsInFlight: ProblemType = {
@@ -29,7 +29,7 @@ export const callsInFlight: ProblemType = {
   status: 429,
   title: 'Too many calls in progress',
   description:
-    'The number of model calls that are made at the same time with the key of this installation is limited, for each caller and for all of them. Before the first call of a caller on a day has ended, the next one waits for it. Try again after the number of seconds in Retry-After, or send your own API key for the model router.',
+    "The number of concurrent model calls with this installation's key is limited, per caller and in total. A caller's second call of a day waits until the first one has ended. Try again after the number of seconds in Retry-After, or send your own API key for the model router.",
 };
 
 export const ledgerUnavailable: ProblemType = {
@@ -94,14 +94,12 @@ type QuotaScope = (typeof scopes)[number];
 
 /** A quota as every answer and problem reports it. Amounts are decimal strings. */
 export const quotaFields = z.object({
-  scope: z
-    .enum(scopes)
-    .describe('Whose quota it is: yours, that of your network or of the app, or that of everyone here.'),
+  scope: z.enum(scopes).describe('Owner of the quota: you, your network, the app, or everyone here.'),
   currency: z.literal('USD'),
   limit: z.string().describe('For a day (UTC).'),
   used: z.string(),
-  reserved: z.string().describe('Set aside for calls in progress, and for those whose cost is pending.'),
-  remaining: z.string().describe('What new calls can cost.'),
+  reserved: z.string().describe('Reserved for calls in progress, and for those whose cost is pending.'),
+  remaining: z.string().describe('Amount available for new calls.'),
   resets_at: z.string(),
 });
 

@@ -73,7 +73,7 @@ export class Settlements {
     try {
       journal?.write(entry);
     } catch (error) {
-      log.error({ err: error, hold: hold.id }, 'the journal cannot be written, so a settlement is waited for');
+      log.error({ err: error, hold: hold.id }, 'cannot write the journal, so the call waits for its settlement');
       return this.settle(hold, entry);
     }
     if (journal === undefined) return this.settle(hold, entry);
@@ -111,8 +111,8 @@ export class Settlements {
       settled += answers.filter(({ outcome }) => outcome === 'settled').length;
       const unknown = answers.filter(({ outcome }) => outcome === 'unknown').length;
       const found = { path: left.path, settled, broken: left.broken, unknown };
-      if (unknown > 0) log.error(found, 'the journal of an earlier process has holds that the ledger does not know');
-      else log.info(found, 'the journal of an earlier process is settled');
+      if (unknown > 0) log.error(found, 'the journal of an earlier process contains holds that are not in the ledger');
+      else log.info(found, 'the journal of an earlier process was settled');
       journal?.forget(left, unknown > 0);
     }
     return settled;

@@ -110,7 +110,7 @@ export class Wallet {
       const { used, held } = await this.#options.ledger.budget(payer.debit);
       return { limit, used, held, resetsAt: findNextDay(Date.now()) };
     } catch (error) {
-      this.#options.log.warn({ err: error }, 'the quota of a caller cannot be read');
+      this.#options.log.warn({ err: error }, 'cannot read the quota of a caller');
       return undefined;
     }
   }

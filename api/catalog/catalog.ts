@@ -64,7 +64,7 @@ export function startCatalog(options: CatalogOptions): Catalog {
       const { host, path } = parseForgeRepository(url) ?? { host: '', path: [] };
       const author = `${host}/${path[0] ?? ''}`.toLowerCase();
       if ((await bindAuthor(database, { author, account })) === 'frozen')
-        log.error({ author, account }, 'the account of an author changed at the forge: what they earn is frozen');
+        log.error({ author, account }, 'the account of an author changed at the forge: their earnings are frozen');
     },
   });
   const projects: Projects = new Projects({

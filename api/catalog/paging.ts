@@ -33,7 +33,7 @@ export const pageFields = {
     .string()
     .max(1_000)
     .optional()
-    .describe('Where to go on: part of `next` of the page before. The other parameters must stay the same.'),
+    .describe('Cursor: part of `next` of the previous page. The other parameters must stay the same.'),
 };
 
 export function compareKeys(a: SortKey, b: SortKey): number {
@@ -89,7 +89,7 @@ function readCursor(cursor: string, order: string): SortKey {
       in: 'query',
       field: 'cursor',
       message: 'is not a cursor of this list in this order',
-      fix: 'Take it from `next` of the page before, and keep the other parameters. Leave it out for the first page.',
+      fix: 'Take it from `next` of the previous page, and keep the other parameters. Omit it for the first page.',
     },
   ]);
 }

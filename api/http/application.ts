@@ -167,7 +167,7 @@ function toProblem(error: unknown, exchange: Exchange): Problem {
     if (error.type.status >= 500 && error.cause !== undefined)
       exchange.log.warn(
         { err: error.cause, type: error.type.slug, route: exchange.route },
-        'request could not be served',
+        'could not serve a request',
       );
     return error;
   }
@@ -333,7 +333,7 @@ class Exchange implements CallContext {
       await sendResponse(response, this.incoming, this.#outgoing, added);
     } catch (error) {
       // The headers are sent, so there is no way to report the error: the connection is closed.
-      this.log.debug({ err: error }, 'response was not sent to its end');
+      this.log.debug({ err: error }, 'the response was not sent completely');
     } finally {
       this.#isFinished = true;
       for (const done of this.#onFinished.splice(0)) done();

@@ -51,7 +51,7 @@ export const foreignForm: ProblemType = {
   status: 403,
   title: 'The form comes from another site',
   description:
-    'Forms are taken only from the pages of this site, since what they do spends the quota of the visitor. Open the page here and send the form again; programs use the API.',
+    "Forms are accepted only from pages of this site, because they spend the visitor's quota. Open the page here and send the form again; programs use the API.",
 };
 
 export const requestTooLong: ProblemType = {
@@ -59,7 +59,7 @@ export const requestTooLong: ProblemType = {
   status: 431,
   title: 'The URL and headers are too long',
   description:
-    'The URL, with its query, and the headers are longer together than `limit_bytes`. Send long values in the body of a POST; tools accept the same fields there as JSON.',
+    'The URL with its query and the headers together exceed `limit_bytes`. Send long values in the body of a POST; tools accept the same fields there as JSON.',
 };
 
 export const keyInQuery: ProblemType = {
@@ -81,7 +81,7 @@ export const requestTimeout: ProblemType = {
   slug: 'request-timeout',
   status: 408,
   title: 'Request timeout',
-  description: 'The request was not complete in time. Send it again.',
+  description: 'The request did not arrive in time. Send it again.',
 };
 
 export const internalFault: ProblemType = {

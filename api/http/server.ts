@@ -97,7 +97,7 @@ function rejectUnparsedRequests(server: Server, { baseUrl = '', log }: ServerOpt
     }
     const problem = toUnparsedProblem(error);
     const id = randomUUID();
-    log.info({ request_id: id, status: problem.type.status, code: error.code }, 'request could not be read');
+    log.info({ request_id: id, status: problem.type.status, code: error.code }, 'could not read a request');
     // Input that still arrives is read and dropped for a while: resetting the connection now would lose the response.
     socket.end(formatResponse(problem, buildProblemBody(problem, baseUrl, '', id), id));
     setTimeout(() => {
@@ -120,7 +120,7 @@ function toUnparsedProblem({ code }: NodeJS.ErrnoException): Problem {
     );
   }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return new Problem(requestTimeout, 'The request was not complete in time. Send it again.');
+    return new Problem(requestTimeout, 'The request did not arrive in time. Send it again.');
   return new Problem(malformedRequest, 'This is not a valid HTTP/1.1 request. Use a client that follows RFC 9112.');
 }
 

@@ -114,7 +114,7 @@ export function createListEndpoint(catalog: Catalog): Endpoint {
     operation: 'listModels',
     tag: 'models',
     summary: 'List the models',
-    description: 'Prices are list prices. Each answer carries the actual cost of its call, as billed by the router.',
+    description: 'Prices are list prices. Each response includes the actual cost of its call, as billed by the router.',
     output: z.array(entry),
     outputDescription: 'The models.',
     handler: () => Promise.resolve(listed),

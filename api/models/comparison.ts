@@ -65,7 +65,7 @@ export const comparisonResult = z.object({
         .describe('Models whose cost is not known yet, and not included in the total'),
     })
     .nullable()
-    .describe('Aggregate; null where no model answered at a known cost, so that none is the cheapest'),
+    .describe('Aggregate; null if no model answered at a known cost, so that none is the cheapest'),
 });
 
 export interface Comparison {

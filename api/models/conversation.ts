@@ -131,13 +131,13 @@ const part = z.discriminatedUnion('type', [
     type: z.literal('image_url'),
     image_url: z.strictObject({
       url: imageUrl,
-      detail: z.enum(['auto', 'low', 'high']).optional().describe('How closely the model looks: auto, low or high.'),
+      detail: z.enum(['auto', 'low', 'high']).optional().describe('Level of image detail: auto, low or high.'),
     }),
   }),
 ]);
 
 const message = z.strictObject({
-  role: z.enum(['system', 'user', 'assistant']).describe('Who says it: system, user or assistant.'),
+  role: z.enum(['system', 'user', 'assistant']).describe('Role of the author: system, user or assistant.'),
   content: z
     .union([z.string().max(maxPromptLength), z.array(part).min(1).max(200)])
     .describe(
@@ -163,7 +163,7 @@ const jsonSchema = z.strictObject({
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must consist of 1 to 64 letters, digits, "_" and "-"')
     .describe('Name of the schema.'),
-  description: z.string().max(2_000).optional().describe('What the answer is for.'),
+  description: z.string().max(2_000).optional().describe('Purpose of the answer.'),
   schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the answer.'),
   strict: z.boolean().optional().describe('Whether the answer must follow the schema exactly.'),
 });
@@ -184,7 +184,7 @@ export const conversationFields = {
     .describe(
       `The conversation, up to ${maxMessages} messages with up to ${maxImages} images: [{"role": "user", "content": "…"}]. Send prompt or messages, not both.`,
     ),
-  system: systemField.optional().describe('System prompt, put before everything else'),
+  system: systemField.optional().describe('System prompt, placed before everything else'),
 };
 
 export const temperatureField = z
@@ -221,7 +221,7 @@ export const optionFields = {
     })
     .optional()
     .describe(
-      '{"effort": "low"}: how long a reasoning model thinks. What it thinks counts as output, within max_tokens',
+      '{"effort": "low"}: how long a reasoning model thinks. Its reasoning counts as output, within max_tokens',
     ),
 };
 

@@ -93,7 +93,7 @@ export const askAnswer = z.object({
   tokens_out: z.int().optional().describe('Completion tokens, as counted by the router'),
   finish_reason: z.string().optional().describe('Why the answer ended: stop, or length when it reached max_tokens'),
   request_id: z.string().describe('Request ID, for support and logs'),
-  hint: z.string().optional().describe('Sent when the free quota runs low, with how to continue'),
+  hint: z.string().optional().describe('Included when the free quota runs low, with ways to continue'),
 });
 type AskAnswer = z.output<typeof askAnswer>;
 const storedAskAnswer = createStoredAnswerSchema(askAnswer);
@@ -107,9 +107,9 @@ export function createAskEndpoint(options: ModelEndpointsOptions): Endpoint {
     tag: 'models',
     summary: 'Send a prompt to a model',
     description:
-      'The answer carries the cost of the call, as billed by the router, and its latency. Without an API key, the call uses the free daily quota (headers RateLimit and RateLimit-Policy). ' +
+      'The response includes the cost of the call, as billed by the router, and its latency. Without an API key, the call uses the free daily quota (headers RateLimit and RateLimit-Policy). ' +
       'With `Authorization: Bearer sk-…`, your own API key for the model router, the call is billed to that key and no quota applies. Models in the premium tier require a key. ' +
-      'Send `prompt`, or the whole conversation as `messages`, with images too. Before a call, the most that it can cost is reserved: for text and schemas by their length, for an image up to 49152 tokens, for the answer by max_tokens. ' +
+      'Send `prompt`, or the whole conversation as `messages`, with images too. Before a call, its maximum cost is reserved: for text and schemas by their length, for an image up to 49152 tokens, for the answer by max_tokens. ' +
       'With "stream": true the answer is sent as server-sent events: `delta` ({"text"}) for each piece, then `done` with all other fields, or `error` with a problem. ' +
       'A request sent again with the same Idempotency-Key gets the same answer and is charged once.',
     bodyLimit: fileBodyLimit,
@@ -207,7 +207,7 @@ function toAskAnswer(
 /** What is answered. */
 export const comparisonAnswer = comparisonResult.extend({
   request_id: z.string().describe('Request ID, for support and logs'),
-  hint: z.string().optional().describe('Sent when the free quota runs low, with how to continue'),
+  hint: z.string().optional().describe('Included when the free quota runs low, with ways to continue'),
 });
 type ComparisonAnswer = z.output<typeof comparisonAnswer>;
 const storedComparisonAnswer = createStoredAnswerSchema(comparisonAnswer);
@@ -222,7 +222,7 @@ export function createCompareEndpoint(options: ModelEndpointsOptions): Endpoint 
     summary: 'Send a prompt to several models in parallel',
     description:
       `Compares up to ${maxModels} models. If you name none, ${spreadSize} that differ in price, quality and maker are chosen. The call takes as long as its slowest model. ` +
-      'A model that fails has `error` in its entry, and the response status is still 200. Quota, API keys and Idempotency-Key work as in /api/ask. Each model is charged separately; what all of them can cost is reserved first, so a quota that does not cover all of them is 402 and no model is asked. ' +
+      'A model that fails has `error` in its entry, and the response status is still 200. Quota, API keys and Idempotency-Key work as in /api/ask. Each model is charged separately. The maximum cost of all of them is reserved first, so if the quota does not cover it, the response is 402 and no model is called. ' +
       'With "stream": true the answers are sent as server-sent events: `models` ({"models"}) first, `delta` ({"model", "text"}) for each piece, `result` with the entry of each model that has ended, then `done` with all other fields, or `error` with a problem.',
     bodyLimit: fileBodyLimit,
     body: z

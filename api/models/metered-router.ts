@@ -247,7 +247,7 @@ export class MeteredRouter {
     if (failed) {
       // Its text is shown only to the owner of the key.
       const { kind, status, said } = outcome;
-      if (said !== undefined) log.warn({ model, kind, status, said }, 'the router failed a model call');
+      if (said !== undefined) log.warn({ model, kind, status, said }, 'the router failed during a model call');
       return;
     }
     metrics.tokens(model, 'in', outcome.tokensIn ?? 0);

@@ -25,7 +25,7 @@ export const keyChecksLimited: ProblemType = {
   status: 429,
   title: 'Too many invalid API keys',
   description:
-    'Your network has sent several API keys that the model router does not know. Further keys from it are not checked until some minutes have passed; keys that were valid a moment ago still work. Try again after the number of seconds in Retry-After, or omit the key to use the free quota.',
+    'Your network has sent several API keys that the model router does not know. Further keys from it are not checked for some minutes; recently valid keys still work. Try again after the number of seconds in Retry-After, or omit the key to use the free quota.',
 };
 
 export const keyOutOfCredit: ProblemType = {
@@ -81,14 +81,14 @@ export const appTokenRefused: ProblemType = {
   status: 401,
   title: 'Invalid app token',
   description:
-    'The token is not that of a hosted app with spec.models.enabled. Such apps find the base URL and their token in OPENAI_BASE_URL and OPENAI_API_KEY. The token works at that address only, inside the cluster.',
+    'The token does not belong to a hosted app with spec.models.enabled. Such apps get the base URL and their token in OPENAI_BASE_URL and OPENAI_API_KEY. The token works only at that address, inside the cluster.',
 };
 
 export const modelUnknown: ProblemType = {
   slug: 'model-unknown',
   status: 404,
   title: 'No such model',
-  description: 'This installation has no model of this name. GET /v1/models lists all models.',
+  description: 'This installation has no model with this name. GET /v1/models lists all models.',
 };
 
 export const requestUnknown: ProblemType = {
@@ -96,7 +96,7 @@ export const requestUnknown: ProblemType = {
   status: 404,
   title: 'No such request',
   description:
-    'None of your own uses belongs to a request of this id. With a key, uses are listed by GET /api/usage, and shown to that key only. Without one, they are found by the X-Request-Id of the answer, from the network that sent the request.',
+    'None of your own uses belongs to a request with this id. With a key, GET /api/usage lists uses, only for that key. Without one, they are found by the X-Request-Id of the response, from the network that sent the request.',
 };
 
 export const modelProblems: readonly ProblemType[] = [

@@ -45,7 +45,7 @@ const whose =
 const quota = quotaFields.extend({
   scope: z
     .enum(['free', 'key'])
-    .describe('Your own: free is what you may use without a key; key is what your key may be charged by us.'),
+    .describe('Your own limits: free is the quota without a key; key is the maximum that we may charge to your key.'),
 });
 
 const text = z.string().nullable();
@@ -56,7 +56,7 @@ const count = z.int().nullable();
 export const use = z.object({
   id: z.string().describe('Id of the call in the ledger.'),
   request_id: text.describe(
-    'Id of the request that made it, as in X-Request-Id of its answer. A comparison makes several.',
+    'Id of the request that made it, from the X-Request-Id of its response. A comparison makes several calls.',
   ),
   at: z.string().describe('When it began (UTC).'),
   kind: z.string().describe('ask, compare, v1, tool or app.'),
@@ -69,23 +69,23 @@ export const use = z.object({
   state: z
     .enum(['settled', 'pending', 'unknown'])
     .describe(
-      'settled: the cost is in the ledger; pending: the router has not reported it yet; unknown: given up by an earlier version, uncharged.',
+      'settled: the cost is in the ledger; pending: the router has not reported it yet; unknown: abandoned by an earlier version, uncharged.',
     ),
-  cost_usd: text.describe('What it cost, in USD; null until that is known.'),
-  charged_usd: text.describe('What we charged your key for it, in USD; null until it is settled.'),
+  cost_usd: text.describe('Cost in USD; null until known.'),
+  charged_usd: text.describe('Amount that we charged your key for it, in USD; null until it is settled.'),
   cost_source: z
     .string()
     .describe(
-      'Where the cost comes from: billed, router_computed, router_record (found later), tariff, estimated (tokens at list prices, where the router has no record of the call), or pending.',
+      'Source of the cost: billed, router_computed, router_record (found later), tariff, estimated (tokens at list prices, if the router has no record of the call), or pending.',
     ),
   settled_at: text.describe('When the cost was settled (UTC): a pending one, later than the call ended.'),
   retry_of: text.describe(
-    'Id of the call that this one repeats, because its request was sent again with the same Idempotency-Key before it had an answer.',
+    'Id of the call that this one repeats, because its request was sent again with the same Idempotency-Key before it had a response.',
   ),
   billed_both: z
     .boolean()
     .nullable()
-    .describe('Whether the router has billed both; null if this call repeats none, or one cost is not known yet.'),
+    .describe('Whether the router has billed both; null if this call repeats none, or a cost is not known yet.'),
 });
 
 export type Use = z.output<typeof use>;
@@ -96,14 +96,14 @@ const usage = z.object({
   quota,
   balance: z
     .object({
-      billed_to_key_usd: z.string().describe('What the model router has billed to your key through us, in all.'),
-      charged_today_usd: z.string().describe('What we have charged your key today (UTC), on top of it.'),
+      billed_to_key_usd: z.string().describe('Total amount that the model router has billed to your key through us.'),
+      charged_today_usd: z.string().describe('Amount that we have charged your key today (UTC), in addition to that.'),
     })
     .nullable()
-    .describe('Of a key; null without one.'),
+    .describe('Of your key; null without one.'),
   pending: z.int().describe('Uses of your key whose cost is not known yet.'),
-  uses: z.array(use).describe('Newest first; empty without a key. Calls that failed at no cost are not among them.'),
-  next: z.string().nullable().describe('Address of the next page; null on the last one.'),
+  uses: z.array(use).describe('Newest first; empty without a key. Excludes calls that failed at no cost.'),
+  next: z.string().nullable().describe('URL of the next page; null on the last one.'),
   hint: z.string().optional().describe('Without a key: how to find the uses of a request.'),
 });
 
@@ -125,7 +125,7 @@ function createListEndpoint({ ledger, payerFor, baseUrl }: UsageOptions): Endpoi
       state: z
         .enum(['pending', 'settled'])
         .optional()
-        .describe('Only uses whose cost is pending, or those that are not pending any more.'),
+        .describe('Only uses whose cost is pending, or only those whose cost is known.'),
       limit: z.coerce
         .number()
         .int()
@@ -133,7 +133,7 @@ function createListEndpoint({ ledger, payerFor, baseUrl }: UsageOptions): Endpoi
         .max(200)
         .default(50)
         .describe('Maximum number of uses, 1 to 200; default 50.'),
-      cursor: z.string().max(120).optional().describe('Where to go on: part of `next` of the page before.'),
+      cursor: z.string().max(120).optional().describe('Cursor: part of `next` of the previous page.'),
     }),
     output: usage,
     outputDescription: 'Quota, balance and uses.',
@@ -213,10 +213,10 @@ function toQuota(payer: Payer, { used, held }: { readonly used: Money; readonly 
 
 const request = z.object({
   request_id: z.string(),
-  cost_usd: z.string().describe('What is known of what its calls cost together, in USD.'),
-  charged_usd: z.string().describe('What of that we charged your key, in USD.'),
-  pending: z.int().describe('Calls of it whose cost is not known yet.'),
-  uses: z.array(use).describe('Its calls, in the order of time.'),
+  cost_usd: z.string().describe('Known total cost of its calls, in USD.'),
+  charged_usd: z.string().describe('Part of it that we charged your key, in USD.'),
+  pending: z.int().describe('Number of its calls whose cost is not known yet.'),
+  uses: z.array(use).describe('Its calls, in chronological order.'),
 });
 
 function createRequestEndpoint({ ledger, payerFor }: UsageOptions): Endpoint {
@@ -227,11 +227,11 @@ function createRequestEndpoint({ ledger, payerFor }: UsageOptions): Endpoint {
     operation: 'getUsageOfRequest',
     returnsCallerData: true,
     tag,
-    summary: 'Get what one of your requests cost',
-    description: `By the id that is in X-Request-Id of its answer or, with a key, by the id of a call in the ledger. Without a key, an X-Request-Id of your own works only if it is hard to guess, such as a UUID. A cost that was pending in the answer is here once it is settled. ${whose}`,
+    summary: 'Get the cost of one of your requests',
+    description: `By the X-Request-Id of its response or, with a key, by the id of a call in the ledger. Without a key, an X-Request-Id of your own works only if it is hard to guess, such as a UUID. A cost that was pending in the response appears here once it is settled. ${whose}`,
     params: z.strictObject({ id: z.string().max(64).describe('Id of the request, or of a call.') }),
     output: request,
-    outputDescription: 'The calls of the request, and what they cost.',
+    outputDescription: 'The calls of the request, with their costs.',
     problems: [requestUnknown, ...problems],
     async handler({ params: { id } }, context) {
       const { database } = ledger.get();
@@ -301,7 +301,7 @@ export function readCursor(text: string | undefined): [at: string, id: string] {
       in: 'query',
       field: 'cursor',
       message: 'is not a position in this list',
-      fix: 'Take it from `next` of the page before, or leave it out for the first page.',
+      fix: 'Take it from `next` of the previous page, or omit it for the first page.',
     },
   ]);
 }

@@ -45,7 +45,7 @@ function createAuthorPage(site: PageSite, readAuthor: ReadAuthor): Endpoint {
   return createPageEndpoint(site, {
     path: '/authors/{handle}',
     operation: 'showAuthor',
-    summary: 'An author, and the way to his statements',
+    summary: 'An author, and how to access their statements',
     async render({ params, query }, visit, context) {
       const record = toRecord(params, await readAuthor(context, { params, query: toHostQuery(query['host']) }));
       return buildAuthorPage({ record, month: readMonth(readField(query, 'month')) }, visit);

@@ -92,7 +92,7 @@ function defineCallEndpoints(tool: Tool, options: ToolEndpointsOptions): [Endpoi
     outputDescription:
       tool.artifacts === undefined
         ? 'The result and its cost.'
-        : 'The result and its cost; with raw=1, the bytes of the file, and what was left out as a JSON list in the header x-warnings.',
+        : 'The result and its cost; with raw=1, the bytes of the file, and warnings as a JSON list in the header x-warnings.',
     produces: [json, ...(tool.artifacts ?? [])],
     // A tool that stores data stores it per caller.
     ...(tool.writes === true ? { readsOwnData: true } : {}),
@@ -115,7 +115,7 @@ function defineCallEndpoints(tool: Tool, options: ToolEndpointsOptions): [Endpoi
       method: 'GET',
       operation: `call${name}`,
       query: reader.shown,
-      description: `${common.description} Query parameters that are not known are ignored, and listed in warnings and in the header x-warnings.`,
+      description: `${common.description} Unknown query parameters are ignored, and listed in warnings and in the header x-warnings.`,
       read: ({ query }) => reader.readLink(query),
       handler: (reading, context) => answerCall(tool, reading, context, options),
       head: (reading, context) => answerHead(tool, reading, context, options),

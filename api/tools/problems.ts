@@ -13,7 +13,7 @@ export const foreignWrite: ProblemType = {
   status: 403,
   title: 'The call comes from another site',
   description:
-    'A page of another site had the browser make a call that changes what is kept for the visitor. Without a key such calls are taken only from programs and from pages of this site. Send an API key, or make the call from a program.',
+    "A page of another site made the browser send a call that changes the visitor's stored data. Without a key, such calls are accepted only from programs and from pages of this site. Send an API key, or make the call from a program.",
 };
 
 export const serviceOff: ProblemType = {
@@ -37,7 +37,7 @@ export const serviceTimeout: ProblemType = {
   status: 504,
   title: 'Backing service did not answer',
   description:
-    'The service behind the tool did not answer in time. The call itself was not charged. Try again later; `detail` names the service and how long it was waited for.',
+    'The service behind the tool did not answer in time. The call itself was not charged. Try again later; `detail` names the service and the time limit.',
 };
 
 export const toolLimit: ProblemType = {

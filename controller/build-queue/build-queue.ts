@@ -72,7 +72,7 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
       }
       try {
         await patch(job, { annotations: { [annotations.noRoom]: formatNoRoom(job, found.reason, now()) } }, signal);
-        log.warn({ job: job.metadata.name, reason: found.reason }, 'build found no room, slot given back');
+        log.warn({ job: job.metadata.name, reason: found.reason }, 'build found no space, slot released');
       } catch (error) {
         if (!isApiStatus(error, 409)) throw error;
         keptJobs.push(job);

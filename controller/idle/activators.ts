@@ -33,7 +33,7 @@ export function createActivityTask(options: ActivityTaskOptions): (signal: Abort
       try {
         record.take(await pool.readReports(signal), Date.now()).forEach(onChange);
       } catch (error) {
-        log.warn({ error: toErrorMessage(error) }, 'the activators did not answer: no app is put to rest');
+        log.warn({ error: toErrorMessage(error) }, 'the activators did not respond: no app goes to rest');
       }
       const activators = record.getActivatorState(Date.now());
       if (activators !== known) listApps().forEach(onChange);

@@ -15,7 +15,7 @@ const host = config.MOORAGE_REGISTRY_HOST;
 const url = `${config.MOORAGE_REGISTRY_INSECURE ? 'http' : 'https'}://${host}`;
 const credentials = findCredentials(host, await readFile(config.MOORAGE_REGISTRY_CREDENTIALS, 'utf8'));
 if (credentials === undefined)
-  log.warn({ host }, 'the Secret has no credentials for the registry; it is asked without');
+  log.warn({ host }, 'the Secret has no credentials for the registry; requests are sent without');
 
 const registry = new Registry();
 collectDefaultMetrics({ register: registry });
@@ -35,7 +35,7 @@ const health = await startHealthServer({
   liveness: [],
   readiness: [],
 });
-log.info({ registry: url, port: config.MOORAGE_REGISTRY_PROXY_PORT }, 'the registry proxy listens');
+log.info({ registry: url, port: config.MOORAGE_REGISTRY_PROXY_PORT }, 'registry proxy listening');
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.once(signal, () => {

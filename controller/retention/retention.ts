@@ -133,7 +133,7 @@ export function createRetentionTask(options: RetentionOptions): (signal: AbortSi
           if (!isApiStatus(error, 409))
             options.log.warn(
               { identity, error: toErrorMessage(error) },
-              'data of a deleted app was not deleted; tried again',
+              'could not delete the data of a deleted app, retrying',
             );
         }
       await sleep(systemClock, intervalMs, signal);

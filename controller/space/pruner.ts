@@ -67,11 +67,11 @@ export function createPruner(options: PrunerOptions): Pruner {
       metrics.removed.inc(removed);
       metrics.stored.set({ app, kind: 'images' }, bytes.images);
       metrics.stored.set({ app, kind: 'cache' }, bytes.cache);
-      if (removed > 0) log.info({ app, removed }, 'images that are no longer kept were removed from the registry');
+      if (removed > 0) log.info({ app, removed }, 'removed unneeded images from the registry');
       pruned.set(key, identity);
     } catch (error) {
       metrics.failures.inc({ of: 'registry' });
-      log.warn({ app, error: toErrorMessage(error) }, 'images that are no longer kept could not be removed');
+      log.warn({ app, error: toErrorMessage(error) }, 'could not remove unneeded images');
       // The registry would refuse again; the next pipeline leads to another try.
       if (error instanceof RemovalRefused) pruned.set(key, identity);
     }
@@ -109,7 +109,7 @@ export function createPruner(options: PrunerOptions): Pruner {
         const outcome = isFinal ? 'they are left in the registry' : 'it is tried again';
         log.warn(
           { app: name, uid, error: toErrorMessage(error), outcome },
-          'images of a deleted app could not be removed',
+          'could not remove the images of a deleted app',
         );
         return isFinal;
       }

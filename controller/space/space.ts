@@ -52,7 +52,7 @@ export function createSpace(options: SpaceOptions): Space {
     } catch (error) {
       if (signal.aborted) return undefined;
       metrics.failures.inc({ of: 'node' });
-      log.warn({ node: address, error: toErrorMessage(error) }, 'the disks of a node cannot be read');
+      log.warn({ node: address, error: toErrorMessage(error) }, 'cannot read the disks of a node');
       return undefined;
     }
   }

@@ -46,7 +46,7 @@ export function createComputeReporter(
       }
     } catch (error) {
       failures.inc();
-      log.warn({ error: toErrorMessage(error), waiting: waiting.length }, 'what apps use could not be reported');
+      log.warn({ error: toErrorMessage(error), waiting: waiting.length }, 'could not report the usage of apps');
     }
   };
 }

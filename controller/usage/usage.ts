@@ -49,7 +49,7 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
         metrics.failures.inc();
         log.warn(
           { node: address, error: toErrorMessage(error) },
-          'usage cannot be read: apps there keep their requests',
+          'cannot read usage: apps on the node keep their requests',
         );
       }
       return [];
@@ -63,7 +63,7 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
     } catch (error) {
       // A cluster that cannot resize pods refuses each time.
       metrics.failures.inc();
-      log.warn({ pod: pod.metadata.name, error: toErrorMessage(error) }, 'the requests of a pod could not be changed');
+      log.warn({ pod: pod.metadata.name, error: toErrorMessage(error) }, 'could not change the requests of a pod');
     }
   }
 

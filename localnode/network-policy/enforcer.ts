@@ -98,7 +98,7 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
     const now = new Map(refused.map((policy) => [toObjectKey(policy), policy.problems.join('; ')]));
     for (const [key, problems] of now) {
       if (reported.get(key) === problems) continue;
-      log.error({ policy: key, problems }, 'policy not understood: all traffic of the pods that it selects is denied');
+      log.error({ policy: key, problems }, 'invalid policy: all traffic of the pods that it selects is denied');
       const object = sources.policies.store.get(key);
       const message = `Not understood, so all traffic of the pods that it selects is denied: ${problems}`;
       if (object !== undefined)
@@ -118,7 +118,7 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
       const started = performance.now();
       const reading = await options.readAttachments();
       const snapshot = takeSnapshot(sources, (pod, problem) => {
-        log.error({ pod, problem }, 'pod not understood: it gets no network');
+        log.error({ pod, problem }, 'invalid pod: it gets no network');
       });
       const desired = derive({ ...snapshot, attachments: reading?.attachments }, scope);
       await apply(desired, 'enforcing', reading, started);

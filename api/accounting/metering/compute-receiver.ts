@@ -35,7 +35,7 @@ export function createComputeReceiver(options: ComputeReceiverOptions): RequestL
         },
       )
       .catch((error: unknown) => {
-        options.log.error({ err: error }, 'the receiver of compute could not answer');
+        options.log.error({ err: error }, 'the compute receiver failed');
         response.destroy();
       });
   };
@@ -54,7 +54,10 @@ async function acceptReport(
   metrics.cpuSeconds.inc(counts.cpu_seconds);
   metrics.memoryByteSeconds.inc(counts.memory_byte_seconds);
   if (counts.refused > 0)
-    log.warn({ samples: counts.refused }, 'samples of apps are ahead of the clock: set the clocks of the nodes');
+    log.warn(
+      { samples: counts.refused },
+      'samples of apps are ahead of the clock: synchronize the clocks of the nodes',
+    );
 }
 
 async function readJson(request: IncomingMessage): Promise<unknown> {
@@ -73,7 +76,7 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
 /** An error that the sender did not cause is a 503, so that the report is sent again. A sample is counted once, however often it is sent. */
 function toProblem(error: unknown, log: Logger): Problem {
   if (error instanceof Problem) return error;
-  log.warn({ err: error }, 'samples of apps were not counted, the operator is asked to send them again');
+  log.warn({ err: error }, 'samples of apps were not counted; the operator will resend them');
   return new Problem(ledgerUnavailable, 'The samples could not be counted. Send them again.', {
     headers: { 'retry-after': '1' },
   });

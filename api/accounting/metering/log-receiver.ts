@@ -60,7 +60,7 @@ export function createReceiver(options: ReceiverOptions): RequestListener {
     inProgress += 1;
     try {
       const { count, message } = await options.storeLogs(await readLogs(request, encoding, limits));
-      if (count > 0) options.log.warn({ count, message }, 'records of a gateway were refused');
+      if (count > 0) options.log.warn({ count, message }, 'records of a gateway were rejected');
       return writeResponse(count, message, encoding);
     } finally {
       inProgress -= 1;
@@ -82,7 +82,7 @@ export function createReceiver(options: ReceiverOptions): RequestListener {
         sendResponse(response, status, body, encoding ?? 'json');
       })
       .catch((error: unknown) => {
-        options.log.error({ err: error }, 'the receiver could not answer');
+        options.log.error({ err: error }, 'the log receiver failed');
         response.destroy();
       });
   };
@@ -146,7 +146,7 @@ function hasCode(error: unknown, code: string): boolean {
 /** An error that the sender did not cause is a 503, so that the batch is sent again. A batch is stored once, however often it is sent. */
 function toFailure(error: unknown, encoding: Encoding, log: Logger): { status: number; body: Uint8Array } {
   if (error instanceof Refusal) return { status: error.status, body: writeStatus(error.code, error.message, encoding) };
-  log.warn({ err: error }, 'a batch of a gateway was not kept, its sender is asked to send it again');
+  log.warn({ err: error }, 'a batch of a gateway was not stored; its sender will resend it');
   return { status: 503, body: writeStatus(codes.unavailable, 'The batch could not be kept. Send it again.', encoding) };
 }
 

@@ -28,15 +28,15 @@ const charge = provenLine.extend({
   cost_usd: z
     .string()
     .nullable()
-    .describe('What the call cost, in USD; null while that is not known, and on a sealed day until it can be proven.'),
+    .describe('Cost of the call in USD; null while unknown, and on a sealed day until it can be proven.'),
   charged_usd: z
     .string()
     .nullable()
-    .describe('What of the transaction you are charged by us, in USD; null until it is linked.'),
+    .describe('Amount that we charge you for the transaction, in USD; null until it is linked.'),
   cost_source: z
     .string()
     .describe(
-      'Where the cost comes from: billed, router_computed, router_record, tariff, estimated (from list prices, where the router never said it), or pending.',
+      'Source of the cost: billed, router_computed, router_record, tariff, estimated (from list prices, if the router never reported it), or pending.',
     ),
 });
 
@@ -44,14 +44,14 @@ const charges = z.object({
   type: z
     .enum(['charges-2', 'charges'])
     .describe(
-      'charges-2: every field of a line is in its leaf (`leaf.call`). charges: the earlier form, where a call was linked before that; only its id, caller, day and amounts are.',
+      'charges-2: the leaf contains every field of the line (`leaf.call`). charges: the earlier form, for calls linked before that; the leaf contains only id, caller, day and amounts.',
     ),
   issuer: z.string(),
   made_at: z.string(),
   caller: z.string().describe('Salted hash of your key, or of your network address.'),
   day: dayText,
   lines: z.array(charge),
-  next: z.string().nullable().describe('Address of the next page; null on the last one.'),
+  next: z.string().nullable().describe('URL of the next page; null on the last one.'),
   signature,
 });
 
@@ -65,9 +65,9 @@ const query = z.strictObject({
     .max(64)
     .optional()
     .describe(
-      'Only the calls of this request, by the X-Request-Id of its answer. Required without an API key, since others may call from your address.',
+      'Only the calls of this request, by the X-Request-Id of its response. Required without an API key, because others may call from your address.',
     ),
-  after: z.string().max(120).optional().describe('Where to go on: part of `next` of the page before.'),
+  after: z.string().max(120).optional().describe('Cursor: part of `next` of the previous page.'),
 });
 
 export function createChargesEndpoint({ receipts, ledger, payerFor, baseUrl }: ChargesOptions): Endpoint {
@@ -78,12 +78,12 @@ export function createChargesEndpoint({ receipts, ledger, payerFor, baseUrl }: C
     operation: 'listCharges',
     returnsCallerData: true,
     tag: 'ledger',
-    summary: 'List what your calls of a day cost',
+    summary: 'List the costs of your calls on a day',
     description:
-      'Your own calls of a UTC day, by your API key; without one, those of one request, by its id: what each cost, the transaction in the ledger, and once its day is sealed the proof that it is in there. Signed; `npm run verify` checks it.',
+      'Your own calls of a UTC day, by your API key; without one, those of one request, by its id. Each has its cost, its transaction in the ledger and, once its day is sealed, the proof that the day contains it. Signed; `npm run verify` checks it.',
     query,
     output: charges,
-    outputDescription: 'The charges, in the order of time.',
+    outputDescription: 'The charges, in chronological order.',
     problems: [receiptsUnconfigured, ledgerUnavailable, ledgerUnconfigured, ...modelProblems],
     handler: async ({ query: { day, limit, request, after } }, context) => {
       receipts.assertSigns();
@@ -131,7 +131,7 @@ function assertRequest(request: string | undefined): void {
         request === undefined
           ? 'is missing: without an API key, charges are not listed'
           : 'is too easy to guess: without an API key, others could find it',
-      fix: 'Send the X-Request-Id of the answer, or your API key as Authorization: Bearer sk-….',
+      fix: 'Send the X-Request-Id of the response, or your API key as Authorization: Bearer sk-….',
     },
   ]);
 }
@@ -170,7 +170,7 @@ function readCursor(text: string): [string, string] {
       in: 'query',
       field: 'after',
       message: 'is not a position in this list',
-      fix: 'Take it from `next` of the page before, or leave it out for the first page.',
+      fix: 'Take it from `next` of the previous page, or omit it for the first page.',
     },
   ]);
 }

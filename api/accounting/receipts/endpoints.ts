@@ -38,9 +38,9 @@ function createDaysEndpoint({ receipts, ledger, baseUrl }: EndpointsOptions): En
     tag,
     summary: 'List the sealed days of the ledger',
     description:
-      'Each UTC day of the ledger with the Merkle root (RFC 6962) of its transactions, chained to the day before and signed. Keep a copy: `npm run verify` holds statements, charges and the database itself against it.',
+      'Each UTC day of the ledger with the Merkle root (RFC 6962) of its transactions, chained to the previous day and signed. Keep a copy: `npm run verify` checks statements, charges and the database itself against it.',
     query: z.strictObject({
-      before: dayText.optional().describe('Only days before this one: the last day of the page before.'),
+      before: dayText.optional().describe('Only days before this one: the last day of the previous page.'),
       limit: z.coerce
         .number()
         .int()
@@ -53,7 +53,7 @@ function createDaysEndpoint({ receipts, ledger, baseUrl }: EndpointsOptions): En
       type: z.literal('ledger-days'),
       issuer: z.string(),
       days: z.array(ledgerDay),
-      next: z.string().nullable().describe('Address of the next page; null on the last one.'),
+      next: z.string().nullable().describe('URL of the next page; null on the last one.'),
     }),
     outputDescription: 'The days, newest first.',
     problems: unavailable,
@@ -102,7 +102,7 @@ function createCheckpointEndpoint({ receipts, ledger }: EndpointsOptions): Endpo
     tag,
     summary: 'Get the newest checkpoint of the ledger',
     description:
-      'Where the days that are not sealed yet have got to, signed some seconds ago. Whoever keeps it can show later that nothing before it was changed.',
+      'The signed state of the days that are not sealed yet, at most a few seconds old. Keep it to prove later that nothing before it was changed.',
     output: checkpoint,
     outputDescription: 'The checkpoint.',
     problems: [noCheckpoint, ...unavailable],
@@ -123,7 +123,7 @@ function createKeysEndpoint({ receipts }: EndpointsOptions): Endpoint {
     operation: 'getReceiptKeys',
     tag,
     summary: 'Get the public keys of receipts',
-    description: 'A JSON Web Key Set (RFC 7517): the key that signs, and those that once did.',
+    description: 'A JSON Web Key Set (RFC 7517): the current signing key, and earlier ones.',
     output: keySet,
     outputDescription: 'The keys.',
     maxAgeSeconds: 300,

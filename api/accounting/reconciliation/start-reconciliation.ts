@@ -69,7 +69,7 @@ async function reconcileDue({ database }: OpenLedger, { router, prices, log }: R
     const { events, usd } = made.unexplained;
     const summary = { day: due, events, usd, waits: made.waits };
     if (events > 0) log.error(summary, 'the reconciliation of a day found unexplained differences');
-    else log.info(summary, 'a day is reconciled');
+    else log.info(summary, 'a day was reconciled');
     return 1;
   } finally {
     await store.release(due);

@@ -370,7 +370,7 @@ export function createDisputeEndpoint({ apps, database }: RevenueServices): Endp
           statementFinal,
           `The statement of ${month} is final. Contact the operator of this installation.`,
         );
-      log.warn({ author: author.author, month, line, dispute: id }, 'an author disputes a statement');
+      log.warn({ author: author.author, month, line, dispute: id }, 'an author disputed a statement');
       return {
         id,
         month,

@@ -74,7 +74,7 @@ function findFault(
 const usd = z.string().describe('USD, decimal text.');
 const versionView = z.object({
   version: z.string(),
-  from: z.string().describe('First day, UTC, on which it is in effect.'),
+  from: z.string().describe('First UTC day on which it is in effect.'),
   announced: z.string(),
   note: z.string().optional(),
   use_usd: usd.describe('A use of an app by a visitor, USD. Visitors are not charged.'),
@@ -85,7 +85,9 @@ const versionView = z.object({
     .describe('Part of the cost of model calls that a caller with a key is charged on top of it.'),
   free: z.array(z.string()).describe('What nobody is charged for: cost_usd says what it cost, charged_usd is 0.'),
   accrues: z.array(z.string()).describe('What nobody is charged for, and an author accrues a share of all the same.'),
-  uses_per_visitor: z.int().describe('Uses of an app by one visitor in a day of which its author accrues a share.'),
+  uses_per_visitor: z
+    .int()
+    .describe('Maximum uses of an app by one visitor per day of which its author accrues a share.'),
   uses_per_network: z.int().describe('The same for all visitors of one /24 (IPv4) or /48 (IPv6).'),
   uses_per_app: z.int().describe('The same for all visitors together.'),
 });

@@ -165,7 +165,7 @@ export class OperationCache {
       return { key, operations, leftOut, fault: undefined, failures: 0, dueAt };
     } catch (error) {
       const fault = error instanceof Error ? error.message.slice(0, 500) : 'Discovery failed.';
-      log.info({ app: target.slug, fault }, 'operations of an app could not be discovered');
+      log.info({ app: target.slug, fault }, 'could not discover the operations of an app');
       return this.#failed(target.slug, key, fault);
     }
   }

@@ -65,7 +65,7 @@ const submission = z
       .min(1)
       .max(512)
       .describe(
-        'Source repository: owner/name, or an address as it is copied from a browser or from git clone. A branch in the address must be the default branch.',
+        'Source repository: owner/name, or an address copied from a browser or from git clone. A branch in the address must be the default branch.',
       ),
     contact: contact.optional().describe('Contact for launch and revenue notifications: an e-mail address or a URL'),
     note: z
@@ -82,7 +82,7 @@ const ownership = z.object({
   token: z
     .string()
     .describe(
-      'A line for that file. It holds the contact of this request, encrypted for this repository. With the next build, the app has that contact, and it is verified.',
+      "A line for that file. It contains this request's contact, encrypted for this repository. After the next build, the app has that contact, and it is verified.",
     ),
 });
 
@@ -97,7 +97,7 @@ export const submissionView = statusView.extend({
     .string()
     .optional()
     .describe('When a rejected app that was retried recently can be retried again, RFC 3339.'),
-  ownership: ownership.optional().describe('How to prove that the contact is that of the author.'),
+  ownership: ownership.optional().describe('How to prove that the contact belongs to the author.'),
 });
 
 const segment = z.string().min(1).max(100);
@@ -127,10 +127,10 @@ function createSubmitEndpoint(services: SubmitServices): Endpoint {
     summary: 'Submit a repository for hosting',
     description:
       'The repository is reviewed, built into an image and deployed on its own subdomain over HTTPS. Submission is free. ' +
-      'Its git server is asked first: for a repository that cannot be read, nothing is created. ' +
-      'Submitting the same repository again does not create a second app: the response has its current status, and the repository is checked for a new commit at once. ' +
-      'If the app was rejected, submitting it again also retries it, with the same commit if there is no newer one. Each retry of a commit waits twice as long as the one before, from a minute to a day; retry_at is the time. ' +
-      'contact and note are what the first submitter says: moorage.yaml in the repository overrides both, and ownership in the response says how an author can give a contact that is not public. ' +
+      'Its git server is checked first: nothing is created for a repository that cannot be read. ' +
+      'Submitting the same repository again does not create a second app: the response has its current status, and the repository is checked for a new commit immediately. ' +
+      'If the app was rejected, submitting it again also retries it, with the same commit if there is no newer one. Each retry of a commit waits twice as long as the previous one, from a minute to a day; retry_at is the time. ' +
+      'contact and note come from the first submitter: moorage.yaml in the repository overrides both, and ownership in the response explains how an author can provide a contact that is not public. ' +
       'An Idempotency-Key is not needed.',
     body: submission,
     output: submissionView,

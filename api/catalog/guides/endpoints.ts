@@ -33,7 +33,7 @@ export function createGuideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 's
       tag: 'catalog',
       summary: 'Read a guide for agents',
       description:
-        'The answer says which of its claims the evidence supports, does not support or does not decide, and what has not been measured.',
+        'The answer states which of its claims the evidence supports, does not support or does not decide, and what has not been measured.',
       params: z.strictObject({
         // Any other slug is answered with 404 and the nearest ones.
         slug: z
@@ -98,7 +98,7 @@ export const guideRecord = z.strictObject({
   slug: z.string().describe('Identifier of the guide.'),
   question: z.string().describe('The question that is answered.'),
   title_zh: z.string().describe('Title in Chinese.'),
-  answer: z.string().describe('Answer that can be cited. Says itself what the evidence does and does not support.'),
+  answer: z.string().describe('Citable answer. States what the evidence does and does not support.'),
   answer_zh: z.string().describe('The answer in Chinese.'),
   updated: time.describe('When the text or its evidence last changed.'),
   method: z.string().describe('How the evidence was measured.'),
@@ -109,7 +109,7 @@ export const guideRecord = z.strictObject({
     mcp_endpoint: url,
     openapi: url,
   }),
-  steps: z.array(z.string()).describe('What to do, in order, each with its call. $NAME is a value to fill in.'),
+  steps: z.array(z.string()).describe('Steps in order, each with its call. $NAME is a value to fill in.'),
   evidence: z.array(evidenceEntry).describe('Benchmarks that apply; may be empty.'),
   page: url.describe('The guide as a page.'),
   machine_readable: url.describe('This record.'),

@@ -13,20 +13,20 @@ const maxAgeSeconds = 15;
 
 const query = z.strictObject({
   ...pageFields,
-  category: categories.optional().describe(`Only of this category: ${categories.options.join(', ')}.`),
+  category: categories.optional().describe(`Only apps in this category: ${categories.options.join(', ')}.`),
   state: z
     .enum([...projectStates, 'all'])
     .default('live')
-    .describe(`Only in this state: ${projectStates.join(', ')}; all: in any.`),
+    .describe(`Only apps in this state: ${projectStates.join(', ')}; all: in any.`),
   q: z
     .string()
     .max(200)
     .optional()
-    .describe('Words that are all in slug, title, description or address, in any case and either language.'),
+    .describe('Words that must all occur in slug, title, description or address, in any case and either language.'),
   sort: z
     .enum(orders)
     .default('name')
-    .describe('name (by title), stars (the most first) or since (the newest first); what is not known comes last.'),
+    .describe('name (by title), stars (most first) or since (newest first); unknown values come last.'),
 });
 
 const params = z.strictObject({
@@ -54,7 +54,7 @@ export function createProjectEndpoints(projects: Projects, baseUrl: string): End
       tag: 'catalog',
       summary: 'List the hosted apps',
       description:
-        'The apps that are live: upstream repository, stars, category, licence, state and URL. With `state`, those that are in another state, of the catalog and submitted ones; `state=all` lists every app. The header Link has the next page too.',
+        'Live apps with upstream repository, stars, category, licence, state and URL. With `state`, catalog and submitted apps in another state; `state=all` lists every app. The Link header contains the next page too.',
       query,
       output: projectList,
       maxAgeSeconds,
@@ -73,7 +73,7 @@ export function createProjectEndpoints(projects: Projects, baseUrl: string): End
       tag: 'catalog',
       summary: 'Get one hosted app',
       description:
-        'The entry of the list, with the commit that is served, the use of the app in the last 24 hours, 7 and 30 days as the ledger records it, and its measured benchmark. What is not measured is null, with the reason in `unmeasured`.',
+        "The list entry, with the served commit, the app's use in the last 24 hours, 7 and 30 days as recorded in the ledger, and its measured benchmark. Values that are not measured are null, with the reason in `unmeasured`.",
       params,
       output: projectDetail,
       maxAgeSeconds,

@@ -115,7 +115,7 @@ export class StarRefresh {
   async #ask(repository: ForgeRepository, claim: NonNullable<Claim>): Promise<void> {
     const { fetcher, ending: signal, log, known } = this.#options;
     const answer = await requestReport({ repository, before: claim, fetcher, signal, known });
-    log.debug({ repository: repository.url, outcome: answer.outcome }, 'asked for stars');
+    log.debug({ repository: repository.url, outcome: answer.outcome }, 'requested stars');
     this.#counts.set(await this.#record(repository, claim, answer));
   }
 

@@ -48,7 +48,7 @@ export function createTelemetryReader({ ledger, log }: TelemetryOptions): (slug:
     try {
       return await readTelemetry(ledger.get().database, slug);
     } catch (error) {
-      log.warn({ err: error, app: slug }, 'telemetry cannot be read');
+      log.warn({ err: error, app: slug }, 'cannot read telemetry');
       return mapWindows(() => createUnmeasuredWindow('The database did not answer. Ask again later.'));
     }
   };

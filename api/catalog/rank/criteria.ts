@@ -122,18 +122,18 @@ function addIssue(context: z.RefinementCtx<string>, message: string): never {
 }
 
 export const score = z.object({
-  value: z.number().min(0).max(1).nullable().describe('From 0 to 1, higher is better; null where it is not measured.'),
-  interval: z.tuple([z.number(), z.number()]).nullable().describe('95 % interval, where the formula has one.'),
-  n: z.int().describe('How many observations it is made of.'),
+  value: z.number().min(0).max(1).nullable().describe('From 0 to 1, higher is better; null if not measured.'),
+  interval: z.tuple([z.number(), z.number()]).nullable().describe('95 % interval, if the formula has one.'),
+  n: z.int().describe('Number of observations behind it.'),
   detail: z
     .object({
-      requests: z.int().describe('Requests of a visitor until the answer, the page included.'),
+      requests: z.int().describe("A visitor's requests until the answer, including the page."),
       seconds: z
         .object({ p50: z.number().nullable(), p95: z.number().nullable() })
         .describe('Until the useful answer; null without one.'),
     })
     .nullable()
-    .describe('Of onboarding, what a first visit takes; null for other scores and where nothing is measured.'),
+    .describe('For onboarding, the effort of a first visit; null for other scores and if nothing is measured.'),
   formula: z.string().describe('URL of the formula.'),
   reason: z.string().nullable().describe('Why the value is null.'),
 });
@@ -145,9 +145,7 @@ export const rankedApp = z.object({
   score: z
     .number()
     .nullable()
-    .describe(
-      'Total by the weights that were sent; null without weights, and where one falls on a value that is null.',
-    ),
+    .describe('Total with the given weights; null without weights, or if a weight applies to a null value.'),
   score_reason: z.string().nullable().describe('Why the score is null.'),
   scores: z.object({ onboarding: score, quality: score, cost: score, stability: score, retention: score }),
   page: z.string().describe('URL of the page of the app.'),
@@ -156,9 +154,9 @@ export const rankedApp = z.object({
 export type RankedApp = z.output<typeof rankedApp>;
 
 export const rankList = z.object({
-  weights: z.partialRecord(z.enum(criteria), z.number()).nullable().describe('The weights that were sent.'),
+  weights: z.partialRecord(z.enum(criteria), z.number()).nullable().describe('The given weights.'),
   formulas: z.string().describe('URL of the formulas.'),
-  apps: z.array(rankedApp).describe('The highest score first; without weights by title.'),
+  apps: z.array(rankedApp).describe('Highest score first; without weights, by title.'),
   total: z.int().describe('Number of apps on all pages.'),
   next: z.string().nullable().describe('URL of the next page; null on the last one.'),
 });
@@ -171,7 +169,7 @@ export const formulaList = z.object({
       title: z.string(),
       formula: z.string(),
       data: z.string().describe('What it is computed from.'),
-      interval: z.string().describe('How the interval is made.'),
+      interval: z.string().describe('How the interval is computed.'),
       null_when: z.string().describe('When there is no value.'),
     }),
   ),

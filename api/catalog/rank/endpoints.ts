@@ -21,7 +21,7 @@ function createRankEndpoint(ranking: Ranking, baseUrl: string): Endpoint {
     tag: 'catalog',
     summary: 'Rank the hosted apps',
     description:
-      'Scores of each live app on onboarding, quality, cost, stability and retention, each from recorded data by a published formula, with its interval. What is not measured is null, with the reason. There is a total score only by weights that you send.',
+      'Scores of each live app for onboarding, quality, cost, stability and retention, each computed from recorded data by a published formula, with its interval. Values that are not measured are null, with the reason. There is a total score only if you send weights.',
     query: z.strictObject({ ...pageFields, weights: weightsField.optional() }),
     output: rankList,
     maxAgeSeconds,
@@ -60,7 +60,7 @@ function createFormulasEndpoint(): Endpoint {
     tag: 'catalog',
     summary: 'Get the formulas of the ranking',
     description:
-      'How each score is made: formula, data, interval, and when it is null. As text with Accept: text/plain.',
+      'How each score is computed: formula, data, interval, and when it is null. As text with Accept: text/plain.',
     output: formulaList,
     produces: ['application/json', plainText],
     maxAgeSeconds,

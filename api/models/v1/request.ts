@@ -106,7 +106,7 @@ const message = z.discriminatedUnion(
     z.strictObject({
       role: z.literal('tool'),
       content: textsAndImages.describe(contentText),
-      tool_call_id: z.string().max(1_000).describe('The call that it is the result of.'),
+      tool_call_id: z.string().max(1_000).describe('The call that produced this result.'),
       name,
     }),
     z.strictObject({ role: z.literal('function'), content: z.string().nullish(), name: z.string().max(256) }),
@@ -217,7 +217,7 @@ export function createChatRequestSchema({ default: usual, max }: TokenLimits) {
       model: model.describe('A model from GET /v1/models'),
       messages: z.array(message).min(1).max(2_000).describe('The conversation'),
       max_tokens: maxTokens.describe(
-        `Maximum number of output tokens, 1 to ${max}; default ${usual}, which the header X-Max-Tokens then says`,
+        `Maximum number of output tokens, 1 to ${max}; default ${usual}, then reported in the header X-Max-Tokens`,
       ),
       max_completion_tokens: maxTokens.describe('The newer name of max_tokens'),
       stream: z.boolean().nullish().describe('Whether to send the answer as server-sent events'),
@@ -259,7 +259,7 @@ export const embeddingsRequest = z
       ])
       .describe('A text, or a list of texts; or the same as tokens'),
     encoding_format: z.enum(['float', 'base64']).nullish().describe('Form of the embeddings: float or base64'),
-    dimensions: z.int().min(1).nullish().describe('Dimensions of the embeddings, where the model lets one choose'),
+    dimensions: z.int().min(1).nullish().describe('Dimensions of the embeddings, if the model supports a choice'),
     user: passedFields.user,
   })
   .describe('{"model": "...", "input": "..."}');

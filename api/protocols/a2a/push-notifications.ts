@@ -196,7 +196,7 @@ export class PushDeliveries {
       const isLast = push.attempts >= maxAttempts || isFinal(error);
       log.warn(
         { err: error, job: push.job, origin: describeOrigin(push.url), attempt: push.attempts },
-        isLast ? 'a push notification is given up' : 'a push notification failed, trying again',
+        isLast ? 'gave up on a push notification' : 'a push notification failed, retrying',
       );
       await database().replay(
         isLast ? statements.end : statements.retry,

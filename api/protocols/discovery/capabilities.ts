@@ -56,16 +56,16 @@ export const capabilities = z.object({
           .array(z.string())
           .optional()
           .describe(
-            'Operations of the app: call them with call_tool on /mcp, or as tools at mcp_url; absent unless the author of the app enables them.',
+            "Operations of the app: call them with call_tool on /mcp, or as tools at mcp_url; absent unless the app's author enables them.",
           ),
-        mcp_url: url.optional().describe('MCP endpoint that lists the operations of this app alone.'),
+        mcp_url: url.optional().describe("MCP endpoint that lists only this app's operations."),
         operations_fault: z.string().optional().describe('Why no operations were found although they are enabled.'),
       }),
     )
     .describe('Hosted apps that are live now.'),
   guides: z
     .array(z.object({ slug: z.string(), question: z.string(), page: url, machine_readable: url }))
-    .describe('Guides that answer a question each, with steps to execute.'),
+    .describe('Guides that each answer a question, with steps to execute.'),
   endpoints: z.array(z.object({ operation: z.string(), method: z.string(), path: z.string(), summary: z.string() })),
 });
 

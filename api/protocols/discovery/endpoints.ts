@@ -236,9 +236,9 @@ export type FrontPage = (
 
 const ofThePage = z.strictObject({
   lang: z.string().optional().describe('Language of the page: en or zh; default: by Accept-Language.'),
-  q: z.string().optional().describe('On the page, only apps that match this search.'),
-  category: z.string().optional().describe('On the page, only apps of this category.'),
-  cursor: z.string().optional().describe('Cursor of the next page of apps, for the page itself.'),
+  q: z.string().optional().describe('On the HTML page: only apps that match this search.'),
+  category: z.string().optional().describe('On the HTML page: only apps in this category.'),
+  cursor: z.string().optional().describe('On the HTML page: cursor of the next page of apps.'),
 });
 
 /**
@@ -254,7 +254,7 @@ function createFrontEndpoint(site: Site, page?: FrontPage): Endpoint {
     tag: 'discovery',
     summary: 'The front page',
     description:
-      'HTML for people, JSON for programs. The Link header points to the documents that describe this service. Query parameters apply to the page alone.',
+      'HTML for people, JSON for programs. The Link header points to the documents that describe this service. Query parameters apply only to the HTML page.',
     query: ofThePage,
     // Shared links carry all kinds of query parameters: the HTML page ignores unknown ones, but a program gets an
     // error.

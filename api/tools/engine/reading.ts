@@ -22,7 +22,7 @@ const commonFields = {
     )
     .optional()
     .describe(
-      'Session name of your choice. Groups your calls and separates spaces of the memory tool; without an API key it is what opens a space, so the memory tool takes only one that is hard to guess, such as a UUID. 1 to 64 letters, digits, ".", "_" or "-".',
+      'Session name of your choice. Groups your calls and separates spaces of the memory tool; without an API key it gives access to a space, so the memory tool accepts only one that is hard to guess, such as a UUID. 1 to 64 letters, digits, ".", "_" or "-".',
     ),
   raw: z
     .boolean()
@@ -37,7 +37,7 @@ const longFields = {
     .min(0)
     .max(60)
     .optional()
-    .describe('Seconds to wait for the result, 0 to 60. When omitted, an HTTP call returns a job handle at once.'),
+    .describe('Seconds to wait for the result, 0 to 60. When omitted, an HTTP call returns a job handle immediately.'),
   job: z
     .string()
     .regex(/^[A-Za-z0-9_-]{8,64}$/, 'must be a job id')

@@ -176,7 +176,7 @@ const fileField = z
       .string()
       .optional()
       .describe(
-        'URL of the bytes. Free, needs no key, and valid until expires_at; anyone who has it can read the file. Other tools take it as `artifact`.',
+        'URL of the bytes. Free, needs no key, and valid until expires_at; anyone who has it can read the file. Other tools accept it as `artifact`.',
       ),
     expires_at: z
       .string()
@@ -216,10 +216,7 @@ export function createEnvelopeSchema(tool: Tool): z.ZodObject {
     latency_ms: z.int().describe('Latency of the call in milliseconds.'),
     quota: lowQuotaFields.optional(),
     hint: z.string().optional().describe('Advice about the result, the file or the quota.'),
-    warnings: z
-      .array(z.string())
-      .optional()
-      .describe('What was ignored of the call, such as unknown query parameters.'),
+    warnings: z.array(z.string()).optional().describe('Ignored parts of the call, such as unknown query parameters.'),
     request_id: z.string().describe('Id of this request in the log.'),
   });
 }

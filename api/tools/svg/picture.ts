@@ -8,7 +8,7 @@ export const pictureFields = {
   format: z.enum(['svg', 'png']).describe('Format of the picture.'),
   width: z.number().describe('Width in pixels.'),
   height: z.number().describe('Height in pixels.'),
-  warnings: z.array(z.string()).describe('What may not look as intended.'),
+  warnings: z.array(z.string()).describe('Details that may not look as intended.'),
 };
 
 export const picture = z.object({

@@ -132,7 +132,7 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
     const { plural } = this.resource;
     this.#log.warn(
       { resource: plural, error: toErrorMessage(error), waitMs: Math.round(wait), failures: this.#failures },
-      `The watch of ${plural} broke; it goes on after a wait.`,
+      `The watch of ${plural} was interrupted; it resumes after a delay.`,
     );
     return wait;
   }

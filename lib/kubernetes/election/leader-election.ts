@@ -139,7 +139,7 @@ class LeaseElection implements LeaderElection {
       if (!signal.aborted)
         this.#log.warn(
           { lease: this.#options.name, error: toErrorMessage(error) },
-          'The lease could not be read or written; trying again.',
+          'The lease could not be read or written; retrying.',
         );
       return false;
     } finally {
@@ -152,11 +152,11 @@ class LeaseElection implements LeaderElection {
     try {
       // As long as a renewal may take: a lease that is not given back keeps the others waiting for longer than this.
       await this.#record.release(AbortSignal.timeout(this.#deadlineMs));
-      this.#log.info({ lease: this.#options.name }, 'The lease is released.');
+      this.#log.info({ lease: this.#options.name }, 'The lease was released.');
     } catch (error) {
       this.#log.warn(
         { lease: this.#options.name, error: toErrorMessage(error) },
-        'The lease could not be released; others wait until it ends.',
+        'The lease could not be released; other replicas wait until it expires.',
       );
     }
   }

@@ -150,7 +150,7 @@ class QueueController implements Controller {
       }),
     );
     const working = Array.from({ length: workers }, () => this.#runWorker());
-    this.#log.info({ controller: this.name, workers, ready: this.#queue.depth }, 'The controller works.');
+    this.#log.info({ controller: this.name, workers, ready: this.#queue.depth }, 'The controller started.');
     await this.#resyncUntilAborted(signal);
     for (const stop of stops) stop();
     await this.#drain(signal);

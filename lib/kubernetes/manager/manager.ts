@@ -242,7 +242,7 @@ export function listenForShutdown(options: ShutdownOptions = {}): Shutdown {
   const limitShutdown = (ms: number): void => {
     clearTimeout(timer);
     timer = setTimeout(() => {
-      log.error({ limitMs: ms }, 'The shutdown took too long; the process ends by force.');
+      log.error({ limitMs: ms }, 'The shutdown took too long; exiting by force.');
       exit(1);
     }, ms);
     // The bound must not be what keeps the process alive.
@@ -250,11 +250,11 @@ export function listenForShutdown(options: ShutdownOptions = {}): Shutdown {
   };
   const onSignal = (name: NodeJS.Signals): void => {
     if (controller.signal.aborted) {
-      log.warn({ signal: name }, 'A second signal: the process ends immediately.');
+      log.warn({ signal: name }, 'Second signal: exiting immediately.');
       exit(1);
       return;
     }
-    log.info({ signal: name }, 'The process was asked to end.');
+    log.info({ signal: name }, 'Shutting down.');
     limitShutdown(limitMs);
     controller.abort(new Error(`The process got ${name}.`));
   };
@@ -263,7 +263,7 @@ export function listenForShutdown(options: ShutdownOptions = {}): Shutdown {
     signal: controller.signal,
     fail(reason, shorterMs) {
       failed = true;
-      log.error({ reason }, 'The process ends because of a fault.');
+      log.error({ reason }, 'Exiting because of a fault.');
       if (shorterMs !== undefined || !controller.signal.aborted) limitShutdown(shorterMs ?? limitMs);
       controller.abort(new Error(reason));
     },

@@ -24,8 +24,8 @@ for (;;) {
     await ensureProcess(processFolders, await buildRegistrySpec());
     const { bytes, isCollected, text } = await cleanRegistry(nodeKubectl, bytesBefore);
     bytesBefore = isCollected ? bytes : Math.min(bytesBefore, bytes);
-    log.info({ outcome: text }, 'looked at the registry');
+    log.info({ outcome: text }, 'checked the registry');
   } catch (error) {
-    log.warn({ error: error instanceof Error ? error.message : String(error) }, 'the registry could not be cleaned');
+    log.warn({ error: error instanceof Error ? error.message : String(error) }, 'could not clean the registry');
   }
 }

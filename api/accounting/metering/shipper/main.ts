@@ -31,7 +31,7 @@ const shipping = ship({
 });
 shipping.catch((error: unknown) => {
   if (ending.signal.aborted) return;
-  logger.fatal({ err: error }, 'the log cannot be followed');
+  logger.fatal({ err: error }, 'cannot follow the log');
   process.exit(1);
 });
 logger.info({ log: config.log, receiver: config.receiver }, 'shipping');

@@ -34,7 +34,7 @@ export function createSender({ url, tokenFile, log }: SenderOptions): Send {
       const failure = await attempt(body).catch((error: unknown) => describeError(error));
       if (failure === undefined) return 'acknowledged';
       if (failure === 'too large') return failure;
-      log.warn({ failure, wait_ms: wait }, 'access log not sent, trying again');
+      log.warn({ failure, wait_ms: wait }, 'could not send the access log, retrying');
       await sleep(wait * (0.75 + Math.random() / 2), undefined, { signal });
     }
   };
@@ -57,7 +57,7 @@ export function createSender({ url, tokenFile, log }: SenderOptions): Send {
     if (response.status !== 200) return `the receiver answered with status ${response.status}`;
     const { rejected, message } = readResponse(answer);
     // The receiver has recorded and counted these itself.
-    if (rejected > 0) log.warn({ rejected, message }, 'the receiver refused records');
+    if (rejected > 0) log.warn({ rejected, message }, 'the receiver rejected records');
     return undefined;
   }
 }

@@ -96,7 +96,7 @@ class Shipper {
     if (isTruncated)
       this.#options.logger.error(
         { offset },
-        'the log is shorter than what was sent of it, reading it again from its start',
+        'the log is shorter than the part already sent, reading it again from its start',
       );
     if (inode !== file.inode || isTruncated) await this.#move({ inode: file.inode, offset: 0 });
     this.#freedAt = 0;
@@ -110,7 +110,7 @@ class Shipper {
     const chunk = readLines(bytes, this.#lines);
     if (chunk.bytes === 0) {
       if (bytes.length < chunkBytes) return 'none';
-      logger.error({ bytes: bytes.length }, 'a line of the log is too long to be a record, passing over it');
+      logger.error({ bytes: bytes.length }, 'a line of the log is too long to be a record, skipping it');
       metrics.unreadable.inc();
       await this.#move({ offset: this.#position.offset + bytes.length });
       return 'batch';
@@ -131,7 +131,7 @@ class Shipper {
     const all = [...this.#position.dropped.map(toLossRecord), ...records];
     const sent = all.length === 0 ? 'acknowledged' : await send({ resource, records: all }, signal);
     if (sent === 'too large' && this.#lines === 1) {
-      logger.error('a record is too large for the receiver, passing over it');
+      logger.error('a record is too large for the receiver, skipping it');
       return true;
     }
     this.#lines = sent === 'too large' ? Math.max(1, Math.floor(this.#lines / 2)) : batchLines;
@@ -150,7 +150,10 @@ class Shipper {
     const dropped = assignRuns(this.#position.dropped.map(toRun), records);
     const kept = this.#position.dropped.slice(0, this.#position.dropped.length - countKnownRuns(dropped));
     metrics.dropped.inc(chunk.records.length);
-    logger.error({ records: chunk.records.length, limit: limitBytes }, 'too many records wait, dropping the oldest');
+    logger.error(
+      { records: chunk.records.length, limit: limitBytes },
+      'too many records are waiting, dropping the oldest',
+    );
     await this.#move({
       offset: this.#position.offset + (chunk.bytes === 0 ? bytes.length : chunk.bytes),
       dropped: [...kept, ...dropped.map(({ after }) => toMark(after))],
@@ -169,7 +172,7 @@ class Shipper {
       this.#canFree = false;
       this.#options.logger.error(
         { err: error },
-        'the file system cannot free a part of a file: rotate the log, or put it on ext4, xfs, btrfs or tmpfs',
+        'the file system cannot free part of a file: rotate the log, or move it to ext4, xfs, btrfs or tmpfs',
       );
     }
   }

@@ -162,7 +162,7 @@ export const taskFile = z.strictObject({
   slug,
   title,
   title_zh: title,
-  born: z.iso.date().describe('Since when the task exists: what a model was trained on before cannot hold it.'),
+  born: z.iso.date().describe('When the task was created: training data from before that cannot contain it.'),
   generator: z.enum(generatorNames),
   prompt: z.string().min(1).max(10_000),
   grader,

@@ -15,7 +15,7 @@ export function createCheckGrammarTool({ workers, urls }: ToolDependencies): Too
   return defineTool({
     name: 'check_grammar',
     title: 'Check grammar',
-    description: `Finds grammar, spelling and style errors in a text of up to 20,000 characters. Returns up to ${maxMatches} matches with position, explanation and suggestions, and the corrected text. Leaves names, code and addresses alone. English is checked by Harper, every other language by LanguageTool, which the operator of this installation can disable. A text in another language than stated is refused.`,
+    description: `Finds grammar, spelling and style errors in a text of up to 20,000 characters. Returns up to ${maxMatches} matches with position, explanation and suggestions, and the corrected text. Leaves names, code and addresses alone. English is checked by Harper, every other language by LanguageTool, which the operator of this installation can disable. A text in a language other than the stated one is rejected.`,
     input: z.strictObject({
       text: z.string().min(1).max(20_000).describe('Text to check, up to 20,000 characters.'),
       language: z
@@ -37,7 +37,7 @@ export function createCheckGrammarTool({ workers, urls }: ToolDependencies): Too
       corrected: z
         .string()
         .describe(
-          'Text with the first suggestion of each match that is a sure error, not style; of overlapping ones, only the first.',
+          'Text with the first suggestion applied for each certain error, but not for style; of overlapping matches, only the first.',
         ),
     }),
     example: { text: 'She go to teh store.', language: 'en' },

@@ -29,7 +29,7 @@ export function createMakeChartTool({ workers }: ToolDependencies): Tool {
     name: 'make_chart',
     title: 'Make a chart',
     description:
-      'Draws a chart from type, labels and values (or series), or from a Vega-Lite specification (Vega if its $schema says so) with its data in data.values: nothing is loaded. Unknown fields and properties, missing data and empty marks are refused by name, free of charge. Returns a PNG or SVG file of up to 8000 pixels per side before scaling.',
+      'Draws a chart from type, labels and values (or series), or from a Vega-Lite specification (Vega if its $schema says so) with its data in data.values: nothing is loaded. Unknown fields and properties, missing data and empty marks are rejected by name, free of charge. Returns a PNG or SVG file of up to 8000 pixels per side before scaling.',
     input: z.strictObject({
       type: chartType.optional().describe('Kind of a plain chart. Default: bar.'),
       labels: listField(z.unknown()).optional().describe('Names or dates, one per value.'),

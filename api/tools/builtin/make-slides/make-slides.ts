@@ -73,7 +73,7 @@ export function createMakeSlidesTool(services: ToolDependencies): Tool {
     title: 'Make slides',
     description:
       'Creates a presentation (PPTX, 16:9) with sections, lists, columns, tables, code, quotes, images, charts, diagrams and speaker notes. Text stays editable in PowerPoint, Keynote and LibreOffice. ' +
-      'An outline is used as it is, without a model and free of charge. A topic is written by a language model, whose billed cost is charged; it looks nothing up, so use deep_research first for facts. Returns the presentation as a file.',
+      'An outline is used as it is, without a model and free of charge. A topic is written by a language model, whose billed cost is charged; it does no research, so use deep_research first for facts. Returns the presentation as a file.',
     input,
     aliases: {
       prompt: 'topic',

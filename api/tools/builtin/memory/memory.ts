@@ -70,7 +70,7 @@ const output = z.object({
     .string()
     .optional()
     .describe(
-      'Without an API key: the session name, which is the secret that opens the space. Send it as `s` in later calls.',
+      'Without an API key: the session name, a secret that gives access to the space. Send it as `s` in later calls.',
     ),
   found: z.boolean().nullable().describe('For get and delete: whether the key existed.'),
   value: z.unknown().describe('For get: the value as it was set, text or JSON; null if there is none.'),
@@ -95,7 +95,7 @@ export function createMemoryTool(services: ToolDependencies): Tool {
     name: 'memory',
     title: 'Memory',
     description:
-      'Stores text or any other JSON value under a key for later calls: set, get, list and delete. Over HTTP, set and delete need POST. With an API key, values are available from every machine and stay until you delete them, up to 1,000 entries and 4 MB per session; the optional session name `s` separates spaces. Without an API key, the session name `s` is what opens a space, from any network, so it has to be hard to guess: leave it out of the first set, and the response has a random one as session; or send a UUID of your own. Values then expire 24 hours after they are set and are limited to 100 entries and 256 KB per session, and to 1,000 entries and 2 MB for the network that you call from.',
+      'Stores text or any other JSON value under a key for later calls: set, get, list and delete. Over HTTP, set and delete require POST. With an API key, values are available from every machine and stay until you delete them, up to 1,000 entries and 4 MB per session; the optional session name `s` separates spaces. Without an API key, the session name `s` gives access to a space from any network, so it must be hard to guess: omit it from the first set to get a random one in the session field of the response, or send your own UUID. Values then expire 24 hours after they are set and are limited to 100 entries and 256 KB per session, and to 1,000 entries and 2 MB for the network that you call from.',
     input,
     aliases: {
       op: 'action',

@@ -114,11 +114,13 @@ const input = z
 const output = z.object({
   url: z.string().optional().describe('Final URL, after redirects; absent for data.'),
   language: z.string().describe('Language codes that were used.'),
-  text: z.string().describe('Text, line by line, pages apart by an empty line; empty if none was found.'),
+  text: z.string().describe('Text, line by line, with an empty line between pages; empty if none was found.'),
   confidence: z.number().describe('Confidence, 0 to 100.'),
-  lines: z.array(ocrLine).describe('Lines with their position in pixels of the page as it was read, at most 1000.'),
-  width: z.int().describe('Width in pixels of the image (or first page) as it was read: after scaling, if it was.'),
-  height: z.int().describe('Height, likewise.'),
+  lines: z
+    .array(ocrLine)
+    .describe('Lines with their position in pixels on the page as read (after scaling), at most 1000.'),
+  width: z.int().describe('Width in pixels of the image (or first page) as read, after any scaling.'),
+  height: z.int().describe('Height in pixels, likewise.'),
   pages: z.array(ocrPage).optional().describe('Pages of a PDF that were read.'),
   total_pages: z.int().optional().describe('Number of pages of a PDF.'),
   truncated: z.boolean().optional().describe('Whether requested pages of a PDF after the last of pages were not read.'),
@@ -128,7 +130,7 @@ export function createOcrImageTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'ocr_image',
     title: 'Read text from an image or scanned PDF',
-    description: `Reads the text in an image (PNG, JPEG, WebP, AVIF, GIF, TIFF) or a scanned PDF of up to 25 MB with Tesseract, from exactly one of url, data and artifact. Returns the text, and up to 1,000 lines with position and confidence; text that cannot be read reliably is refused free of charge, with the languages to try. Images of more than 12 megapixels are scaled down first. Of a PDF one call reads up to ${maxPages} pages; use from_page to continue. For a PDF that has text, use extract_pdf.`,
+    description: `Reads the text in an image (PNG, JPEG, WebP, AVIF, GIF, TIFF) or a scanned PDF of up to 25 MB with Tesseract, from exactly one of url, data and artifact. Returns the text, and up to 1,000 lines with position and confidence; text that cannot be read reliably is rejected free of charge, with the languages to try. Images of more than 12 megapixels are scaled down first. One call reads up to ${maxPages} pages; use from_page to continue. For a PDF that has text, use extract_pdf.`,
     input,
     aliases: {
       ...fileAliases,

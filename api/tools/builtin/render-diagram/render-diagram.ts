@@ -16,7 +16,7 @@ export function createRenderDiagramTool(services: ToolDependencies): Tool {
     name: 'render_diagram',
     title: 'Render a diagram',
     description:
-      'Draws a diagram from source text in Mermaid, D2 or Graphviz (DOT), and returns an SVG or PNG file. Each language is drawn by its own engine: Mermaid by mermaid 12 in a browser, with all of its kinds (flowchart, sequence, class, state, ER, gantt, pie, mindmap, gitGraph, timeline, journey, quadrant, C4, xychart, sankey, block, packet, kanban, architecture, radar, treemap, requirement and more). Syntax errors are reported with their line. What cannot be drawn is refused, and what is left out is listed in warnings (with raw=1 in the header x-warnings). Images from outside are refused: nothing is loaded.',
+      'Draws a diagram from source text in Mermaid, D2 or Graphviz (DOT), and returns an SVG or PNG file. Each language is drawn by its own engine: Mermaid by mermaid 12 in a browser, with all of its kinds (flowchart, sequence, class, state, ER, gantt, pie, mindmap, gitGraph, timeline, journey, quadrant, C4, xychart, sankey, block, packet, kanban, architecture, radar, treemap, requirement and more). Syntax errors are reported with their line. Source that cannot be drawn is rejected, and omitted parts are listed in warnings (with raw=1 in the header x-warnings). External images are rejected: nothing is loaded.',
     input: z.strictObject({
       source: z
         .string()
@@ -26,7 +26,7 @@ export function createRenderDiagramTool(services: ToolDependencies): Tool {
       kind: z
         .enum(['graphviz', 'dot', 'd2', 'mermaid'])
         .optional()
-        .describe('Language of the source. Default: detected; a source whose language is not certain is refused.'),
+        .describe('Language of the source. Default: detected; a source whose language is uncertain is rejected.'),
       format: formatField,
       layout: z
         .enum(layouts)

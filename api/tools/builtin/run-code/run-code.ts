@@ -66,7 +66,7 @@ export function createRunCodeTool({ workers }: ToolDependencies): Tool {
       input: jsonField(z.unknown())
         .optional()
         .describe(
-          'Data for the code, available as the global variable `input`: any JSON value, taken as it is. In a query, as JSON text.',
+          'Data for the code, available as the global variable `input`: any JSON value, passed unchanged. In a query, as JSON text.',
         ),
       input_text: z
         .string()

@@ -31,11 +31,11 @@ export function createValidateJsonTool({ workers }: ToolDependencies): Tool {
     name: 'validate_json',
     title: 'Validate JSON',
     description:
-      'Validates data against a JSON Schema with Ajv and returns every error with its location, up to 100. Supports draft 2020-12 (default), 2019-09, draft-07 and draft-06, selected by $schema. Checks formats such as date-time, email and uri. Does not load references outside the schema. Patterns are matched by RE2: without look-ahead, look-behind and back-references. It is given 1 second of work.',
+      'Validates data against a JSON Schema with Ajv and returns every error with its location, up to 100. Supports draft 2020-12 (default), 2019-09, draft-07 and draft-06, selected by $schema. Checks formats such as date-time, email and uri. Does not load references outside the schema. Patterns are matched by RE2: without look-ahead, look-behind and back-references. Validation is limited to 1 second.',
     input: z.strictObject({
       schema: jsonField(schemaField).describe('JSON Schema: an object, true or false. In a query, as JSON text.'),
       data: jsonField(z.unknown().refine((data) => data !== undefined, 'is missing')).describe(
-        'Data to validate: any JSON value, taken as it is. In a query, as JSON text, in which a string is quoted: "\\"text\\"".',
+        'Data to validate: any JSON value, passed unchanged. In a query, as JSON text, in which a string is quoted: "\\"text\\"".',
       ),
     }),
     aliases: { json: 'data', instance: 'data' },

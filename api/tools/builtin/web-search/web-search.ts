@@ -49,7 +49,7 @@ const languageField = z
   });
 
 const input = z.strictObject({
-  query: queryField.describe('Search query. An operator that redirects to another site (!!) is refused.'),
+  query: queryField.describe('Search query. A query with an operator that redirects to another site (!!) is rejected.'),
   count: z.int().min(1).max(20).default(10).describe('Maximum number of results, 1 to 20. Default: 10.'),
   page: z.int().min(1).max(10).default(1).describe('Page of results, 1 to 10. Default: 1.'),
   language: languageField

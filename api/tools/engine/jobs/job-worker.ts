@@ -90,7 +90,7 @@ export class JobWorker {
     while (!this.#stopping()) {
       this.#wake = Promise.withResolvers();
       const took = await this.#claim().catch((error: unknown) => {
-        if (!(error instanceof Problem)) log.error({ err: error }, 'cannot claim jobs; trying again');
+        if (!(error instanceof Problem)) log.error({ err: error }, 'cannot claim jobs, retrying');
         return 0;
       });
       if (took > 0 || this.#stopping()) continue;
