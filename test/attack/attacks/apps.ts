@@ -98,7 +98,7 @@ async function inPod(victim: Victim, path: string): Promise<unknown> {
 const filled = z.record(z.string(), z.tuple([z.number(), z.string()]));
 
 const hostFiles: Attack = {
-  name: 'an app fills the disk of the node through host files that the kubelet does not count',
+  name: "an app fills the node's disk through host files that the kubelet does not count",
   needs: 'git',
   run: async (victim) => {
     const written = Object.entries(filled.parse(await inPod(victim, '/fill')));
@@ -149,7 +149,7 @@ const network: Attack = {
 const self = z.object({ uid_map: z.array(z.string()), token: z.boolean(), environment: z.array(z.string()) });
 
 const confinement: Attack = {
-  name: 'an app is root on the node, or holds a token of the cluster',
+  name: 'an app is root on the node, or holds a cluster token',
   needs: 'git',
   run: async (victim) => {
     const { uid_map, token, environment } = self.parse(await inPod(victim, '/self'));
@@ -182,7 +182,7 @@ const redirect: Attack = {
 };
 
 const cookies: Attack = {
-  name: 'an app sets a cookie for the domain of the API',
+  name: "an app sets a cookie for the API's domain",
   needs: 'git',
   run: async (victim) => {
     await host(victim);

@@ -13,7 +13,7 @@ async function listPods(victim: Victim, app: string): Promise<number> {
 }
 
 const staged: Attack = {
-  name: 'a step that prints what a platform fault looks like is built again and again',
+  name: 'a step that prints a fake platform fault is rebuilt repeatedly',
   needs: 'git',
   run: async (victim) => {
     const app = 'attack-staged';
@@ -47,7 +47,7 @@ const otherImage: Attack = {
 };
 
 const gitSource: Attack = {
-  name: 'a Dockerfile has git run beside the builder, outside of the sandbox of its steps',
+  name: "a Dockerfile runs git next to the builder, outside the steps' sandbox",
   needs: 'git',
   run: async (victim) => {
     const { output } = await victim.submit('attack-git', {
@@ -146,7 +146,7 @@ const account: Attack = {
 const withUid = /\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 const namesake: Attack = {
-  name: 'an app builds on the layers or images that an earlier app of its name left',
+  name: 'an app builds on layers or images of an earlier app with its name',
   needs: 'kubectl',
   run: async (victim) => {
     const { spec } = await newestPipeline(victim);
@@ -160,7 +160,7 @@ const namesake: Attack = {
 };
 
 const licence: Attack = {
-  name: 'an SPDX tag is believed beside a text that forbids use',
+  name: 'the review trusts an SPDX tag next to a text that forbids use',
   needs: 'git',
   run: async (victim) => {
     const { live, output } = await victim.submit('attack-licence', {

@@ -17,7 +17,7 @@ async function someLog(victim: Victim): Promise<string> {
 }
 
 const slots: Attack = {
-  name: 'HEAD on a log takes its slots for good, and nobody else can read one',
+  name: 'HEAD requests for a log take its slots permanently, so that no other caller can read one',
   needs: 'address',
   run: async (victim) => {
     const path = await someLog(victim);
@@ -44,7 +44,7 @@ function runCode(victim: Victim): Promise<Answer> {
 }
 
 const starvation: Attack = {
-  name: 'a pattern that never ends keeps every worker of the tools busy',
+  name: 'an endless pattern keeps every tool worker busy',
   needs: 'address',
   run: async (victim) => {
     const quiet = await milliseconds(() => runCode(victim));
@@ -125,7 +125,7 @@ const inventedKeys = 300;
 const checksAllowed = 100;
 
 const oracle: Attack = {
-  name: 'invented API keys are checked without an end, until one is found that is valid',
+  name: 'invented API keys are checked endlessly, until a valid one is found',
   needs: 'address',
   run: async (victim) => {
     const answers = await Promise.all(
@@ -154,7 +154,7 @@ const oracle: Attack = {
 const maxListBytes = 40_000;
 
 const toolList: Attack = {
-  name: 'what an app says of its operations fills the list that every agent reads',
+  name: "an app's operation descriptions fill the list that every agent reads",
   needs: 'address',
   run: async (victim) => {
     const { status, body } = await victim.ask('/mcp', {

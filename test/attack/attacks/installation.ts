@@ -5,7 +5,7 @@ import { judged, notTried, type Attack } from '../attack.ts';
 import type { Victim } from '../victim.ts';
 
 const slots: Attack = {
-  name: 'one submitter holds every slot for builds',
+  name: 'one submitter holds every build slot',
   needs: 'kubectl',
   run: async (victim) => {
     const settings = await victim.settings();
@@ -19,7 +19,7 @@ const slots: Attack = {
 };
 
 const crowd: Attack = {
-  name: 'a few networks fill the installation with apps for good',
+  name: 'a few networks fill the installation with apps permanently',
   needs: 'kubectl',
   run: async (victim) => {
     const api = await victim.environmentOf('moorage-api');
@@ -36,7 +36,7 @@ const submitted = z.looseObject({ slug: z.string() });
 const trusted = ['wpad', 'autodiscover', 'mta-sts', 'accounts', 'www', 'api'];
 
 const names: Attack = {
-  name: 'an app takes a name that programs or people trust by itself',
+  name: 'an app takes a name that programs or people trust',
   needs: 'git',
   run: async (victim) => {
     const slugs = await Promise.all(
@@ -61,7 +61,7 @@ const names: Attack = {
 };
 
 const phantom: Attack = {
-  name: 'a repository that does not exist takes a name and a card',
+  name: 'a repository that does not exist takes a name and a catalog entry',
   needs: 'git',
   run: async (victim) => {
     const name = `attack-phantom-${Date.now().toString(36)}`;
@@ -124,7 +124,7 @@ const links: Attack = {
 const [authors, secret] = ['written-by-the-author', 'only-the-operator-knows'];
 
 const environment: Attack = {
-  name: 'the public status shows what the operator of the installation set',
+  name: 'the public status shows values that the operator of the installation set',
   needs: 'git',
   run: async (victim) => {
     const app = 'attack-status';
@@ -159,7 +159,7 @@ const environment: Attack = {
 };
 
 const held: Attack = {
-  name: 'one client fills what the activators hold, and nobody else can wake an app',
+  name: "one client fills the activators' queues, so that no other client can wake an app",
   needs: 'kubectl',
   run: async (victim) => {
     const activator = await victim.environmentOf('moorage-activator');
@@ -188,7 +188,7 @@ async function findPlainAnswer(victim: Victim): Promise<string | undefined> {
 }
 
 const downgrade: Attack = {
-  name: 'someone on the way leads a returning visitor to plain http',
+  name: 'a man in the middle redirects a returning visitor to plain http',
   needs: 'address',
   run: async (victim) => {
     const answer = await findPlainAnswer(victim);
@@ -243,7 +243,7 @@ async function findOpenPods(victim: Victim, namespace: string): Promise<string[]
 }
 
 const openPods: Attack = {
-  name: 'a pod of the platform, its gateway, storage or DNS is open to every other pod',
+  name: 'a pod of the platform, its gateway, storage or DNS accepts connections from every other pod',
   needs: 'kubectl',
   run: async (victim) => {
     const all = (await victim.kubectl(['get', 'namespaces', '-o', 'name'])).split('\n');

@@ -17,7 +17,7 @@ async function shares(victim: Victim): Promise<string> {
 const calls = 5;
 
 const accrual: Attack = {
-  name: 'an author calls his own app on the free quota and accrues a share that nobody paid',
+  name: 'an author calls their own app on the free quota and accrues an unpaid share',
   needs: 'kubectl',
   run: async (victim) => {
     const before = await shares(victim).catch(() => undefined);
@@ -56,7 +56,7 @@ const dearMembers: readonly Readonly<Record<string, unknown>>[] = [
 const times = 4;
 
 const dear: Attack = {
-  name: 'tools that the model router runs, and other members with a price of their own, are passed on with the platform key',
+  name: 'tools that the model router runs, and other separately priced fields, are forwarded with the platform key',
   needs: 'address',
   run: async (victim) => {
     const base = { model: 'alpha-v4-flash', max_tokens: 10, messages: [{ role: 'user', content: 'Hello' }] };
@@ -107,7 +107,7 @@ const seized = z.object({
 });
 
 const seizure: Attack = {
-  name: 'the API, taken over, disables what protects the ledger, or changes what is recorded in it',
+  name: "a compromised API disables the ledger's protection, or changes its records",
   needs: 'kubectl',
   run: async (victim) => {
     const inApi = ['-n', victim.systemNamespace, 'exec', 'deploy/moorage-api', '--container', 'api', '--', 'node'];

@@ -59,7 +59,7 @@ const tasks: Attack = {
 };
 
 const push: Attack = {
-  name: 'a caller who has the id of a task reads the token and the credentials of its push notifications',
+  name: "a caller with a task's id reads the token and the credentials of its push notifications",
   needs: 'address',
   run: async (victim) => {
     const id = await startTask(victim, await makeDocument(victim));
@@ -83,7 +83,7 @@ const push: Attack = {
 };
 
 const history: Attack = {
-  name: 'a neighbour reads what a caller without a key has used and been charged',
+  name: 'a neighbour reads the uses and charges of a caller without a key',
   needs: 'address',
   run: async (victim) => {
     const requestId = randomUUID();
@@ -108,7 +108,7 @@ function keyed(victim: Victim, key: string, code: string): Promise<Answer> {
 }
 
 const idempotency: Attack = {
-  name: 'a neighbour takes an Idempotency-Key first, or reads the answer that is stored for it',
+  name: 'a neighbour uses an Idempotency-Key first, or reads its stored response',
   needs: 'address',
   run: async (victim) => {
     const guessable = ['1', 'retry', 'order-5', `order-${'0'.repeat(30)}1`];
@@ -125,7 +125,7 @@ const idempotency: Attack = {
 };
 
 const memory: Attack = {
-  name: 'a neighbour reads the memory of a caller without a key by the name of a session',
+  name: 'a neighbour reads the memory of a caller without a key by its session name',
   needs: 'address',
   run: async (victim) => {
     const set = (s?: string): Promise<Answer> =>

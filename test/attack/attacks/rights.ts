@@ -13,7 +13,7 @@ async function isTakenFromApi(victim: Victim, change: object): Promise<boolean> 
 }
 
 const ownership: Attack = {
-  name: 'the API has an app and its volumes collected by a false owner',
+  name: 'the API has an app and its volumes garbage-collected through a false owner',
   needs: 'kubectl',
   run: async (victim) => {
     const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: '00000000-0000-4000-8000-000000000000' };
@@ -144,7 +144,7 @@ const greed: Readonly<Record<string, { spec?: Fields; container?: Fields }>> = {
 };
 
 const sandbox: Attack = {
-  name: 'a pod of an app or a build asks for more than the sandbox gives',
+  name: 'a pod of an app or a build requests more than the sandbox allows',
   needs: 'kubectl',
   run: async (victim) => {
     const namespaces = {

@@ -76,7 +76,7 @@ const leak: Attack = {
 };
 
 const stolenToken: Attack = {
-  name: 'a token of an app that got out asks models at the public address',
+  name: "an app's leaked token calls models at the public address",
   needs: 'git',
   run: async (victim) => {
     const token = (await listSecrets(victim)).find(([key]) => key === 'token')?.[1];
@@ -106,7 +106,7 @@ const text = fs.readdirSync(folder).map((file) => fs.readFileSync(folder + file,
 console.log(JSON.stringify(process.argv.slice(1).map((word) => text.includes(word))));`;
 
 const query: Attack = {
-  name: 'a key or a prompt in the query of a request stays in the access log of the gateway',
+  name: "a key or a prompt in a request's query stays in the gateway's access log",
   needs: 'kubectl',
   run: async (victim) => {
     const gateway = ['-n', 'moorage-gateway'];
