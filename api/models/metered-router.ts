@@ -26,7 +26,8 @@ import {
 import type { CallerKeys } from './caller-keys.ts';
 import { createCallProblem } from './problems.ts';
 import type { RouterCall, RouterClient, StreamPart } from './router/client.ts';
-import { cancelledMessage, type RouterAnswer, RouterFailure } from './router/responses.ts';
+import { cancelledMessage, RouterFailure } from './router/failures.ts';
+import type { RouterAnswer } from './router/openrouter.ts';
 
 /** A call of a model, from the endpoint to the router: who pays for it, what it is for, and what the router gets. */
 export interface ModelCall extends RouterCall {

@@ -17,7 +17,7 @@ import { type CallerKeys, keyShape } from './caller-keys.ts';
 import type { Model } from './catalog.ts';
 import type { ModelSettings } from './config.ts';
 import { appTokenRefused, createKeyRefusal, keyRefused, keyRequired, routerUnavailable } from './problems.ts';
-import { RouterFailure } from './router/responses.ts';
+import { RouterFailure } from './router/failures.ts';
 
 export interface PayerRules {
   readonly limits: Limits;

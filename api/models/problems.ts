@@ -2,7 +2,7 @@
 import { Problem, type ProblemOptions, type ProblemType } from '../../lib/problem.ts';
 import type { Payer } from '../billing/index.ts';
 import type { Settlement } from './metered-router.ts';
-import type { FailureKind, RouterFailure } from './router/responses.ts';
+import type { FailureKind, RouterFailure } from './router/failures.ts';
 
 export const keyRequired: ProblemType = {
   slug: 'key-required',

@@ -12,35 +12,31 @@ import {
   zero,
 } from '../../billing/index.ts';
 import type { RouterSettings } from '../config.ts';
+import { cancelledMessage, RouterFailure, toRefusal } from './failures.ts';
+import { liteLlm } from './litellm.ts';
 import {
+  addEvent,
+  type Chunk,
   completion,
   embeddings,
+  type KeyLimit,
+  type LimitRequest,
+  type Lookup,
   offered,
-  type Chunk,
-  type RouterAnswer,
-  type RouterUsage,
-  toRefusal,
-  RouterFailure,
-  addEvent,
-  readEvents,
+  openRouter,
   parseBody,
+  readErrorMessage,
+  readEvents,
+  readHeader,
   readReference,
   readText,
-  toUnexpectedBodyFailure,
-  type StreamProgress,
-  cancelledMessage,
-  readErrorMessage,
-} from './responses.ts';
-import {
-  liteLlm,
-  openRouter,
-  type KeyLimit,
-  type Lookup,
+  type RouterAnswer,
   type RouterHeaders,
   type RouterShape,
-  readHeader,
-  type LimitRequest,
-} from './shapes.ts';
+  type RouterUsage,
+  type StreamProgress,
+  toUnexpectedBodyFailure,
+} from './openrouter.ts';
 
 export interface RouterCall {
   /** A UUID: the id of the hold that pays for it, which is sent along. */
@@ -294,7 +290,7 @@ export class RouterClient {
 }
 
 /** A request that may cost money. */
-export interface RouterRequest {
+interface RouterRequest {
   readonly path: string;
   readonly body: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
@@ -304,7 +300,7 @@ export interface RouterRequest {
 }
 
 /** A response to a GET: its body as exact JSON where the status is 200, and what it says of an error. */
-export interface RouterRecord {
+interface RouterRecord {
   readonly status: number;
   readonly body: unknown;
   readonly said: string | undefined;
@@ -326,7 +322,8 @@ const notSent: ReadonlySet<string> = new Set([
   'CERT_HAS_EXPIRED',
 ]);
 
-export class RouterTransport {
+/** HTTP to the router. */
+class RouterTransport {
   readonly #settings: RouterSettings;
   readonly #agent: Agent;
 
@@ -425,7 +422,7 @@ function readRetryAfter(headers: RouterHeaders): number | undefined {
 }
 
 /** What an error in a call means for it. */
-export function toFailure(error: unknown, deadline: Deadline, reference: string | undefined): RouterFailure {
+function toFailure(error: unknown, deadline: Deadline, reference: string | undefined): RouterFailure {
   if (error instanceof RouterFailure) return error;
   const reason = deadline.reason();
   if (reason === 'timeout')
@@ -447,7 +444,7 @@ function readErrorCode(error: unknown): string {
 }
 
 /** One signal for the two ways in which a call is cut short: the caller disconnects, or the time limit is reached. */
-export interface Deadline {
+interface Deadline {
   readonly signal: AbortSignal;
   /** Why the signal was aborted. */
   readonly reason: () => 'cancelled' | 'timeout' | undefined;
@@ -456,7 +453,7 @@ export interface Deadline {
 }
 
 /** By hand instead of AbortSignal.any, which keeps what it made alive for as long as the caller's signal lives. */
-export function startDeadline(caller: AbortSignal, ms: number): Deadline {
+function startDeadline(caller: AbortSignal, ms: number): Deadline {
   const controller = new AbortController();
   let reason: 'cancelled' | 'timeout' | undefined;
   const end = (why: 'cancelled' | 'timeout'): void => {

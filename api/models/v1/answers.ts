@@ -25,7 +25,7 @@ import { formatCostHeaders, type ModelCall, type ModelCallResult, type Settlemen
 import { allowModels } from '../payers.ts';
 import { createCallProblem, describeFailure, modelUnknown } from '../problems.ts';
 import type { StreamPart } from '../router/client.ts';
-import type { RouterFailure } from '../router/responses.ts';
+import type { RouterFailure } from '../router/failures.ts';
 import { type Assignment, formatOutcome, formatRefusal, noteOutcome } from './assignments.ts';
 import { type ChatRequest, type EmbeddingsRequest, readMessages, toChatPrompt, toRouterBody } from './request.ts';
 

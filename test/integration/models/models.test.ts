@@ -19,7 +19,7 @@ import {
   type Money,
 } from '../../../api/billing/ledger/money.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
-import { parseExact } from '../../../api/models/router/responses.ts';
+import { parseExact } from '../../../api/models/router/openrouter.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
 import {
   endApis,

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { parseBilled, type Money } from '../../../api/billing/ledger/money.ts';
-import { parseExact } from '../../../api/models/router/responses.ts';
+import { parseExact } from '../../../api/models/router/openrouter.ts';
 import { exclusively } from '../exclusively.ts';
 import { paths } from '../../../localnode/paths.ts';
 import { freePort } from '../free-port.ts';

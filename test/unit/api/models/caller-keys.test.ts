@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { CallerKeys } from '../../../../api/models/caller-keys.ts';
 import { Problem } from '../../../../lib/problem.ts';
-import { RouterFailure } from '../../../../api/models/router/responses.ts';
+import { RouterFailure } from '../../../../api/models/router/failures.ts';
 import { parseAppName, createAppToken, isAppToken } from '../../../../lib/app-tokens.ts';
 
 interface World {

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { toDollarNumber, parseMoney, computePrice } from '../../../../api/billing/ledger/money.ts';
 import { maxImageTokens } from '../../../../api/billing/prices.ts';
 import { readCatalog } from '../../../../api/models/catalog.ts';
-import { liteLlm } from '../../../../api/models/router/shapes.ts';
+import { liteLlm } from '../../../../api/models/router/litellm.ts';
 import { json, sampleModels, type Sample } from '../../../support/models/sample.ts';
 import {
   completion,

@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { formatMoney, toDollarNumber, parseMoney, fromPicoDollars } from '../../../../api/billing/ledger/money.ts';
 import { computeMaxCost, countMaxTokens } from '../../../../api/billing/prices.ts';
-import { parseExact, usage } from '../../../../api/models/router/responses.ts';
-import { liteLlm, openRouter, type RouterHeaders } from '../../../../api/models/router/shapes.ts';
+import { liteLlm } from '../../../../api/models/router/litellm.ts';
+import { openRouter, parseExact, type RouterHeaders, usage } from '../../../../api/models/router/openrouter.ts';
 import { computeSpreadRatio, summarizeComparison } from '../../../../api/models/comparison.ts';
 
 test('money keeps its digits where a float would not', () => {

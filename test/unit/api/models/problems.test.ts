@@ -4,7 +4,7 @@ import { test } from 'vitest';
 import { parseMoney, zero } from '../../../../api/billing/ledger/money.ts';
 import { createAnonymousPayer, createAppPayer, createKeyPayer } from '../../../../api/billing/ledger/accounts.ts';
 import { createCallProblem } from '../../../../api/models/problems.ts';
-import { toRefusal, RouterFailure } from '../../../../api/models/router/responses.ts';
+import { RouterFailure, toRefusal } from '../../../../api/models/router/failures.ts';
 
 const limits = {
   router: 'openrouter',

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
 import type { BillRequest, RouterBill } from '../../../../../api/billing/ledger/reconciler.ts';
-import { parseExact } from '../../../../../api/models/router/responses.ts';
-import { liteLlm, openRouter, type Get, type RouterShape } from '../../../../../api/models/router/shapes.ts';
+import { liteLlm } from '../../../../../api/models/router/litellm.ts';
+import { type Get, openRouter, parseExact, type RouterShape } from '../../../../../api/models/router/openrouter.ts';
 
 const day: BillRequest = {
   from: new Date('2026-03-02T00:00:00Z'),
