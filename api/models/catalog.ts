@@ -48,7 +48,7 @@ export interface Catalog {
   readonly preferred: Model;
   /** Ids, as a schema of them needs it. */
   readonly ids: readonly [string, ...string[]];
-  get(id: string): Model | undefined;
+  readonly byId: ReadonlyMap<string, Model>;
 }
 
 /**
@@ -71,7 +71,7 @@ export function readCatalog(path: string = modelsFile): Catalog {
     throw new Error(
       `${path} is not valid: at least one model must be in the free tier, for callers without an API key`,
     );
-  return { models, embeddings, preferred, ids: [first, ...rest], get: (id) => byId.get(id) };
+  return { models, embeddings, preferred, ids: [first, ...rest], byId };
 }
 
 /** The failsafe schema leaves every scalar as it is written, so that no price goes through a float. */

@@ -80,7 +80,7 @@ export interface Comparison {
 export function chooseModels(named: readonly string[] | undefined, payer: Payer, catalog: Catalog): Model[] {
   const models =
     named !== undefined && named.length > 0
-      ? named.flatMap((id) => catalog.get(id) ?? [])
+      ? named.flatMap((id) => catalog.byId.get(id) ?? [])
       : pickSpread(catalog.models.filter(({ tier }) => tier === 'free' || payer.kind === 'key'));
   allowModels(models, payer, catalog);
   return models;

@@ -143,7 +143,7 @@ export function createAskEndpoint(options: ModelEndpointsOptions): Endpoint {
     async handler({ body }, context) {
       const services = options.services();
       const payer = await resolvePayer(context, services.payers);
-      const model = (body.model === undefined ? undefined : catalog.get(body.model)) ?? catalog.preferred;
+      const model = (body.model === undefined ? undefined : catalog.byId.get(body.model)) ?? catalog.preferred;
       allowModels([model], payer, catalog);
       const toCall = (signal: AbortSignal, announce?: ModelCall['announce']): ModelCall =>
         createModelCall({

@@ -142,7 +142,7 @@ export class ModelSpender implements Spender {
 
   #modelOf({ model }: Prompt): Model {
     const { catalog } = this.#options;
-    return (model === undefined ? undefined : catalog.get(model)) ?? catalog.preferred;
+    return (model === undefined ? undefined : catalog.byId.get(model)) ?? catalog.preferred;
   }
 
   #toCall({ prompt, system, options, maxTokens, signal }: Omit<Prompt, 'model'>, model: Model): ModelCall {

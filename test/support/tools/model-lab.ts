@@ -43,7 +43,7 @@ export const maxTokens = { default: 1_000, max: 8_000 };
 export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions): Promise<ModelLab> {
   const catalog = readCatalog();
   const scripts = Object.fromEntries(
-    Object.entries(models).map(([id, script]) => [catalog.get(id)?.upstream ?? id, script]),
+    Object.entries(models).map(([id, script]) => [catalog.byId.get(id)?.upstream ?? id, script]),
   );
   const router = await startScriptedRouter({
     '/key': (response) => {

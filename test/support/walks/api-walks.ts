@@ -74,7 +74,7 @@ export const apiWalks: readonly Walk[] = [
         fetch(`${url}/api/ask`, {
           method: 'POST',
           headers: { ...gateway, 'content-type': 'application/json' },
-          body: JSON.stringify({ prompt: 'Hello', max_tokens: 20 }),
+          body: JSON.stringify({ model: model.id, prompt: 'Hello', max_tokens: 20 }),
         }),
       ),
   },

@@ -25,7 +25,7 @@ test('the models shipped are the ten of the interface, in its order [spec models
 });
 
 test('prices are read from their digits', () => {
-  assert.equal(readCatalog().get('alpha-v4-flash')?.in_per_m, parseMoney('0.07'));
+  assert.equal(readCatalog().byId.get('alpha-v4-flash')?.in_per_m, parseMoney('0.07'));
 });
 
 const good = {

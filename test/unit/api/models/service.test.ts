@@ -81,7 +81,7 @@ test('with a key of one’s own, premium models answer, without a quota, and the
     .looseObject({ results: z.array(z.looseObject({ model: z.string() })) })
     .parse(await spread.json());
   assert.deepEqual(
-    results.map(({ model }) => model).filter((model) => sample.catalog.get(model)?.tier === 'premium'),
+    results.map(({ model }) => model).filter((model) => sample.catalog.byId.get(model)?.tier === 'premium'),
     ['zeta-fable-5'],
   );
   const owners = await sample.database.query(

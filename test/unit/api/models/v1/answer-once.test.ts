@@ -21,7 +21,7 @@ import {
 
 const usage = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.0000123}';
 const model = 'alpha-v4-flash';
-const upstream = readCatalog().get(model)?.upstream ?? '';
+const upstream = readCatalog().byId.get(model)?.upstream ?? '';
 
 const whole = reply(200, completion(usage));
 const pieces = stream(delta('H'), delta('i', 'stop'), usageEvent(usage), '[DONE]');

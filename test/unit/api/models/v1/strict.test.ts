@@ -16,7 +16,7 @@ import {
 
 const usage = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.000001}';
 const model = 'alpha-v4-flash';
-const upstream = readCatalog().get(model)?.upstream ?? '';
+const upstream = readCatalog().byId.get(model)?.upstream ?? '';
 const embedding = readCatalog().embeddings[0]?.upstream ?? '';
 const whole = reply(200, completion(usage));
 const pieces = stream(delta('Hi', 'stop'), usageEvent(usage), '[DONE]');
