@@ -34,9 +34,9 @@ const usage = `usage: npm run up -- [--kind | --base-images LIST] [--tools LIST]
        npm run down -- [--purge]
 
   --kind           use a kind cluster in Docker, even where the one-machine node can run
-  --context NAME   install on a cluster that you have: the kubeconfig context NAME
+  --context NAME   install on an existing cluster: the kubeconfig context NAME
   --values FILE    chart values for that cluster (see charts/moorage/values.yaml)
-  --base-images LIST  build these base images as well, which stay: all, planned (those of the languages that
+  --base-images LIST  also build and keep these base images: all, planned (those of the languages that
                    Moorage plans), or names such as golang,java,python-3.12
   --tools LIST     services behind tools to run once Moorage answers: all (the default), none, or some of
                    speech, languagetool, pdftranslator, gotenberg, searxng
@@ -68,7 +68,7 @@ export function readArguments({ values, positionals: [command] }: ParsedArgument
     throw new UsageError(`the command must be up, down or status, not "${command ?? ''}"`);
   const { context, kind, values: file, purge } = values;
   if (file !== undefined && context === undefined)
-    throw new UsageError('--values requires --context: the local cluster has values of its own');
+    throw new UsageError('--values requires --context: the local cluster has its own values');
   if (kind && context !== undefined)
     throw new UsageError('--kind and --context cannot be used together: each selects a cluster');
   return {

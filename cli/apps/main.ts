@@ -11,9 +11,9 @@ const namespace = 'moorage-apps';
 const usage = `usage: npm run apps -- [SLUG ...] [--copies FOLDER] [--no-wait]
 
   SLUG             the apps to host, such as chat-ui-4 (default: all of manifests/apps)
-  --copies FOLDER  host those of which the folder has a clone (OWNER/NAME) from the cluster's own git server,
-                   for machines without the internet; the others from their git host
-  --no-wait        end once the cluster has taken them
+  --copies FOLDER  host apps whose clone (OWNER/NAME) is in the folder from the cluster's own git server, for
+                   machines without internet access; host the others from their git host
+  --no-wait        exit once the cluster has accepted them
 
 exit codes: 0 all live, 1 one is rejected, 2 not hosted, 64 wrong usage`;
 

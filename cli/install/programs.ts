@@ -71,7 +71,7 @@ async function findTool(tool: Tool, provide: () => Promise<string>): Promise<str
     return await provide();
   } catch (error) {
     const state =
-      present === undefined ? 'none is on the PATH' : `${present} is ${parseVersion(output) ?? 'of no version'}`;
+      present === undefined ? 'none is on the PATH' : `${present} is ${parseVersion(output) ?? 'of unknown version'}`;
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(
       `${tool.name} ${tool.range} is needed (${state}) and could not be compiled: install it from ${tool.link}\n  ${reason}`,

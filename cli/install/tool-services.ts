@@ -142,7 +142,7 @@ export interface ToolHost {
   readonly install: (settings: readonly string[]) => Promise<void>;
 }
 
-const notWanted = 'npm run up was asked to start without it (--tools)';
+const notWanted = 'npm run up was started without it (--tools)';
 const notYet = 'it is being started';
 const patienceSeconds = 300;
 
@@ -241,7 +241,7 @@ const refusal = /.*(?:toomanyrequests|unauthorized|denied|manifest unknown|no sp
 function explainFailure(error: unknown): string {
   const [refused] = refusal.exec(error instanceof Error ? error.message : String(error)) ?? [];
   return refused === undefined
-    ? 'this machine has no internet to search: the image of SearXNG could not be downloaded, which is in no package registry'
+    ? 'this machine has no internet access: the image of SearXNG could not be downloaded, and no package registry has it'
     : `the image of SearXNG could not be downloaded: ${refused.trim().slice(0, 200)}`;
 }
 
@@ -273,7 +273,7 @@ async function formatCost(name: ToolServiceName, image: ToolImage | undefined): 
 }
 
 async function formatSummary(running: readonly ToolServiceName[]): Promise<string> {
-  if (running.length === 0) return 'Services of tools: none (--tools all starts them).';
+  if (running.length === 0) return 'Tool services: none (--tools all starts them).';
   const { requests, limits } = await readShares(running);
-  return `Services of tools: ${running.join(', ')}; together ${requests.memoryMebibytes} MiB of memory requested, ${limits.memoryMebibytes} MiB at most (--tools none goes without).`;
+  return `Tool services: ${running.join(', ')}; together ${requests.memoryMebibytes} MiB of memory requested, ${limits.memoryMebibytes} MiB at most (--tools none starts none).`;
 }

@@ -72,7 +72,7 @@ const lock = join(paths.cache, 'kind.lock');
 async function requireDocker(): Promise<void> {
   if (!(await isDockerAnswering()))
     throw new Error(
-      'no Docker engine answers (`docker info` fails), and kind needs one: start Docker and run this again',
+      'no Docker engine responds (`docker info` fails), and kind needs one: start Docker and run this again',
     );
 }
 

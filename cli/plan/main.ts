@@ -6,10 +6,10 @@ import { planFolder, formatJson, formatText } from './plan-folder.ts';
 
 const usage = `usage: npm run plan -- FOLDER [--json]
 
-  FOLDER   the folder to plan, as it is now
+  FOLDER   the folder to plan, in its current state
   --json   print one JSON object: strategy, framework, port, reason, path, findings, dockerfile
 
-exit codes: 0 planned, 1 refused, 64 wrong usage`;
+exit codes: 0 planned, 1 rejected, 64 wrong usage`;
 
 function readRequest(): { folder: string; json: boolean } {
   const options = { json: { type: 'boolean', default: false } } as const;

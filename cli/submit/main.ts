@@ -9,7 +9,7 @@ import { submit, type Request } from './submit.ts';
 
 const usage = `usage: npm run submit -- FOLDER | OWNER/NAME | URL [--name NAME]
 
-  FOLDER        push the folder as it is now to the cluster's own git server, and submit it from there
+  FOLDER        push the folder in its current state to the cluster's own git server, and submit it from there
   OWNER/NAME    submit a repository on the first of the allowed git hosts
   URL           submit a repository on any of them
   --name NAME   name of the repository that a folder is pushed to (default: the folder's name)

@@ -145,7 +145,7 @@ export async function follow(begun: Status, commit: string | undefined, tools: F
     status.commit !== commit
   ) {
     throw new Fault(
-      `${status.slug} serves commit ${(status.commit ?? 'unknown').slice(0, 7)}, which is newer than the one pushed here: somebody else submits to the same name`,
+      `${status.slug} serves commit ${(status.commit ?? 'unknown').slice(0, 7)}, which is newer than the one pushed here: someone else submitted to the same name`,
     );
   }
   return status;

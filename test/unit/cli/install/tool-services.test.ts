@@ -140,10 +140,7 @@ describe('createToolPhase', () => {
   test('with none, explains how to start them', async () => {
     const { host, installed } = trial();
     const said = await runPhase(host, []);
-    assert.deepEqual(
-      [installed.length, said.get('summary')],
-      [0, 'Services of tools: none (--tools all starts them).'],
-    );
+    assert.deepEqual([installed.length, said.get('summary')], [0, 'Tool services: none (--tools all starts them).']);
   });
 });
 
