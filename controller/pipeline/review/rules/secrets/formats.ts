@@ -43,13 +43,20 @@ function decodeToken(rule: string, secret: string): string {
   return rule === 'jwt-base64' ? Buffer.from(secret, 'base64').toString('utf8') : secret;
 }
 
+/**
+ * Words of samples in the base64 of a key. Only six characters or more: random base64 of that length contains a given
+ * word of four letters in one key of 650.
+ */
+const keyPlaceholder =
+  /example|sample|placeholder|your[-_]?key|your[-_]?private|change[-_]?me|replace|foobar|insert|redacted|x{6}|0{6}|1{6}|a{6}|1234567|7654321|abcdefg|qwerty|deadbeef/i;
+
 /** Whole lines of base64, unlike the short samples in manuals. */
 function isWholeKey(secret: string): boolean {
   const body = secret.replaceAll(/-----[^-]{0,80}-----/g, '').replaceAll(/\\[nr]|[\s"'+,\\]/g, '');
   return (
     body.length >= 100 &&
     /^[A-Za-z0-9/=:.,-]+$/.test(body.replaceAll('+', '')) &&
-    !placeholder.test(body) &&
+    !keyPlaceholder.test(body) &&
     computeEntropy(body) > 4
   );
 }

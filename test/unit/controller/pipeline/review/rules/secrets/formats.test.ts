@@ -33,6 +33,15 @@ function privateKey(): string {
     .toString();
 }
 
+test('reports a private key whose base64 happens to contain a short word of samples', () => {
+  const [first = '', second = '', ...others] = privateKey().split('\n');
+  for (const word of ['your', 'fake', 'xxxx', 'dummy'])
+    assert.ok(
+      isCheckedSecret('private-key', [first, `${word}${second.slice(word.length)}`, ...others].join('\n'), 0),
+      word,
+    );
+});
+
 test('reports tokens in the format of their kind as errors', () => {
   const real: readonly (readonly [string, string])[] = [
     ['aws-access-token', `AKIA${random(16, upper)}`],
