@@ -70,7 +70,7 @@ const api = createApi({
     ...process.env,
     MOORAGE_RECEIPT_KEY: givenKey === '' ? readOrCreateSecret('receipt-key.pem', createReceiptKey) : givenKey,
   }),
-  apps: { apps: { get: () => undefined, all: () => [] }, site: { domain: 'localhost', port } },
+  apps: { apps: { get: () => undefined, listAll: () => [] }, site: { domain: 'localhost', port } },
   findModelApp: () => undefined,
   submitting: createSubmitWithoutCluster(baseUrl),
   fetcher: new GuardedFetcher(readFetchConfig()),

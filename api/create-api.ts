@@ -135,7 +135,7 @@ export function createApi(options: ApiOptions): Api {
     payerFor,
     workers,
     fetcher: options.fetcher,
-    apps: () => listLiveApps(options.apps.apps.all()),
+    apps: () => listLiveApps(options.apps.apps.listAll()),
     ...(options.makeTools === undefined ? {} : { make: options.makeTools }),
     ...(options.jobTimes === undefined ? {} : { jobTimes: options.jobTimes }),
   });
@@ -197,9 +197,9 @@ export function createApi(options: ApiOptions): Api {
   const offer: Offer = {
     baseUrl,
     tools: tools.toolRegistry.tools,
-    off: (tool) => tools.toolRegistry.explainOff(tool),
-    apps: () => listLiveApps(options.apps.apps.all()),
-    operations: apps.operations,
+    explainOff: (tool) => tools.toolRegistry.explainOff(tool),
+    listApps: () => listLiveApps(options.apps.apps.listAll()),
+    findOperations: apps.findOperations,
     protocols: [mcp],
     guides: catalog.guides.links,
     models: models.catalog.models.map(({ id, label, tier, in_per_m, out_per_m }) => ({
@@ -260,7 +260,7 @@ export function createApi(options: ApiOptions): Api {
       openPaths,
       endpoints: [...endpoints, ...pages.endpoints],
       protocols: [mcp, mcp.ofApps, apps.byPath],
-      problemPage: pages.problemPage,
+      problemPage: pages.buildProblemPage,
     }),
     appsOnly: createRequestListener({ ...serving, endpoints: models.appEndpoints }),
     start() {
@@ -287,13 +287,13 @@ const openPaths =
 function createOfferInterpreter(
   { router, maxTokens }: ModelSettings,
   { services, catalog }: Models,
-  { tools, off }: Offer,
+  { tools, explainOff }: Offer,
   payerFor: PayerFor,
 ): ReturnType<typeof createInterpreter> | undefined {
   if (router === undefined) return undefined;
   return createInterpreter({
-    tools: tools.filter((tool) => off(tool) === undefined),
+    tools: tools.filter((tool) => explainOff(tool) === undefined),
     payerFor,
-    spenderFor: (payer, signal) => new ModelSpender({ services, catalog, maxTokens, payer, tool: 'a2a', signal }),
+    createSpender: (payer, signal) => new ModelSpender({ services, catalog, maxTokens, payer, tool: 'a2a', signal }),
   });
 }

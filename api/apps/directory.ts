@@ -36,11 +36,11 @@ export interface Directory {
   get(slug: string): Target;
   /** The app of this slug; undefined if none is live. */
   find(slug: string): Target | undefined;
-  live(): readonly Target[];
+  listLive(): readonly Target[];
 }
 
 export interface DirectoryOptions {
-  readonly apps: Pick<AppIndex, 'get' | 'all'>;
+  readonly apps: Pick<AppIndex, 'get' | 'listAll'>;
   readonly baseUrl: string;
   readonly site: AppsSite;
   /** Git host that status links leave out. */
@@ -48,7 +48,7 @@ export interface DirectoryOptions {
   /** Namespace of the installation; default moorage-system. */
   readonly systemNamespace?: string | undefined;
   /** Default: the app's Service, or the activator. */
-  readonly originOf?: (app: App) => string;
+  readonly resolveOrigin?: (app: App) => string;
 }
 
 export function createDirectory({
@@ -56,11 +56,11 @@ export function createDirectory({
   baseUrl,
   site,
   systemNamespace = 'moorage-system',
-  originOf = createServiceOrigin(systemNamespace),
+  resolveOrigin: originOf = createServiceOrigin(systemNamespace),
 }: DirectoryOptions): Directory {
   /** Keyed by object: the cache never changes an object, it replaces it. */
   const known = new WeakMap<App, { readonly target: Target | undefined }>();
-  const targetOf = (app: App): Target | undefined => {
+  const getTarget = (app: App): Target | undefined => {
     const entry = known.get(app) ?? { target: readTarget(app, originOf) };
     known.set(app, entry);
     return entry.target;
@@ -71,17 +71,17 @@ export function createDirectory({
       if (app === undefined)
         throw createUnknownApp(
           slug,
-          apps.all().map(({ metadata }) => metadata.name),
+          apps.listAll().map(({ metadata }) => metadata.name),
         );
-      const target = targetOf(app);
+      const target = getTarget(app);
       if (target === undefined) throw createAppNotLive(app, baseUrl, site);
       return target;
     },
     find(slug) {
       const app = apps.get(slug);
-      return app === undefined ? undefined : targetOf(app);
+      return app === undefined ? undefined : getTarget(app);
     },
-    live: () => apps.all().flatMap((app) => targetOf(app) ?? []),
+    listLive: () => apps.listAll().flatMap((app) => getTarget(app) ?? []),
   };
 }
 

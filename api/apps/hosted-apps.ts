@@ -44,27 +44,27 @@ export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
 /** Finds apps in the cache. If several have the same repository, the oldest one counts. */
 export interface AppIndex {
   get(name: string): App | undefined;
-  byRepository(hash: string): App | undefined;
+  findByRepository(hash: string): App | undefined;
   /** Apps whose repository is `owner/name` on any host; case does not matter. */
-  byPath(owner: string, name: string): readonly App[];
-  byCaller(hash: string): readonly App[];
-  byNetwork(hash: string): readonly App[];
+  listByPath(owner: string, name: string): readonly App[];
+  listByCaller(hash: string): readonly App[];
+  listByNetwork(hash: string): readonly App[];
   /** All apps, the oldest first. Returns the same array until an app changes. */
-  all(): readonly App[];
+  listAll(): readonly App[];
   readonly size: number;
   /** Calls `changed` after each change of the app, including its removal. Returns a function that unsubscribes. */
   subscribe(name: string, changed: () => void): () => void;
   /** Resolves when the cache holds the app of this UID, or after `timeoutMs`. */
-  whenSeen(app: App, timeoutMs: number): Promise<void>;
+  waitForApp(app: App, timeoutMs: number): Promise<void>;
 }
 
 /** Creates an index of the apps in one namespace, over a store that has {@link appIndexers}. */
 export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
-  const keyed = (name: string): string => `${namespace}/${name}`;
+  const toKey = (name: string): string => `${namespace}/${name}`;
   /** Kept, because with thousands of apps a list spends most of its time sorting. */
   let sorted: readonly App[] = [];
   let version = -1;
-  const all = (): readonly App[] => {
+  const listAll = (): readonly App[] => {
     if (version !== store.version) sorted = sortAgain(sorted, store.list(namespace), compareAge);
     version = store.version;
     return sorted;
@@ -74,21 +74,21 @@ export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
       if (object.metadata.name === name) changed();
     });
   return {
-    get: (name) => store.get(keyed(name)),
-    byRepository: (hash) => sortByAge(store.listByIndex(repositoryIndex, hash))[0],
-    byPath: (owner, name) => sortByAge(store.listByIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
-    byCaller: (hash) => store.listByIndex(callerIndex, hash),
-    byNetwork: (hash) => store.listByIndex(networkIndex, hash),
-    all,
+    get: (name) => store.get(toKey(name)),
+    findByRepository: (hash) => sortByAge(store.listByIndex(repositoryIndex, hash))[0],
+    listByPath: (owner, name) => sortByAge(store.listByIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
+    listByCaller: (hash) => store.listByIndex(callerIndex, hash),
+    listByNetwork: (hash) => store.listByIndex(networkIndex, hash),
+    listAll,
     get size() {
       return store.size;
     },
     subscribe,
-    async whenSeen(app, timeoutMs) {
+    async waitForApp(app, timeoutMs) {
       const { promise, resolve } = Promise.withResolvers<undefined>();
       const timer = setTimeout(resolve, timeoutMs, undefined);
       const look = (): void => {
-        const seen = store.get(keyed(app.metadata.name));
+        const seen = store.get(toKey(app.metadata.name));
         if (seen !== undefined && BigInt(seen.metadata.resourceVersion) >= BigInt(app.metadata.resourceVersion))
           resolve(undefined);
       };
@@ -131,7 +131,7 @@ export interface RepositoryName {
 /** Finds the app of a repository. @throws Problem (invalid-request, not-submitted) */
 export function findApp(apps: AppIndex, hosts: GitHosts, repository: RepositoryName): App {
   const { owner, name } = normalizeName(hosts, repository);
-  const matches = apps.byPath(owner, name);
+  const matches = apps.listByPath(owner, name);
   const host = repository.host?.toLowerCase() ?? selectHost(matches, hosts);
   const app = matches.find((candidate) => readRepository(candidate).host === host);
   if (app !== undefined) return app;

@@ -12,11 +12,11 @@ export interface Offer {
   readonly baseUrl: string;
   readonly tools: readonly Tool[];
   /** Why a tool cannot be called here; undefined if it can. */
-  readonly off: (tool: Tool) => string | undefined;
+  readonly explainOff: (tool: Tool) => string | undefined;
   /** Lists the apps that are live now. Called for each document. */
-  readonly apps: () => readonly HostedAppSummary[];
+  readonly listApps: () => readonly HostedAppSummary[];
   /** The operations that an app offers as tools on /mcp; undefined if it offers none. */
-  readonly operations: (slug: string) => OfferedOperations | undefined;
+  readonly findOperations: (slug: string) => OfferedOperations | undefined;
   /** Paths of other protocols, such as /mcp. */
   readonly protocols: readonly { readonly path: string }[];
   /** Guides for agents, each of which answers one question. */

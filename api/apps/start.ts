@@ -38,7 +38,7 @@ export interface Apps {
   readonly endpoints: Endpoint[];
   readonly byPath: ProtocolMount;
   readonly more: ExternalTools;
-  readonly operations: (slug: string) => OfferedOperations | undefined;
+  readonly findOperations: (slug: string) => OfferedOperations | undefined;
   /** Starts the discovery of operations. Call it once the cache knows which apps are live. */
   start(): void;
   stop(): Promise<void>;
@@ -83,9 +83,9 @@ export function startApps({
     endpoints: createAppEndpoints({ directory, calls, payerFor, replays }),
     byPath: createPathCalls({ directory, calls, payerFor, replays, baseUrl }),
     more: createOperationTools({ directory, operationCache, calls, appClient, payerFor }),
-    operations(slug) {
+    findOperations(slug) {
       const target = directory.find(slug);
-      const offered = target === undefined ? undefined : operationCache.of(target);
+      const offered = target === undefined ? undefined : operationCache.getOperations(target);
       return offered === undefined
         ? undefined
         : { names: offered.operations.map(({ name }) => name), fault: offered.fault };

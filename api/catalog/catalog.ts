@@ -59,7 +59,7 @@ export function startCatalog(options: CatalogOptions): Catalog {
     fetcher,
     log,
     ending,
-    repositories: () => projects.repositories(),
+    listRepositories: () => projects.listRepositories(),
     onAccountFound: async (database, url, account) => {
       const { host, path } = parseForgeRepository(url) ?? { host: '', path: [] };
       const author = `${host}/${path[0] ?? ''}`.toLowerCase();
@@ -72,23 +72,23 @@ export function startCatalog(options: CatalogOptions): Catalog {
     apps,
     catalog: readCatalogApps(),
     stars,
-    telemetry: createTelemetryReader({ ledger, log }),
-    benchmark: (slug) => bench.readEntry(slug),
+    readTelemetry: createTelemetryReader({ ledger, log }),
+    readBenchmark: (slug) => bench.readEntry(slug),
   });
   const ranking = new Ranking({
     baseUrl,
     projects,
     retentions: startRetention({ ledger }),
     stabilities: startStability({ ledger }),
-    benchmarks: () => bench.readFigures(),
-    visits: () => bench.readVisitFigures(),
+    readBenchmarks: () => bench.readFigures(),
+    readVisits: () => bench.readVisitFigures(),
   });
   const guides = startGuides({
     baseUrl,
     freeQuota: options.freeQuota,
     catalog: models.catalog,
     toolRegistry: options.tools.toolRegistry,
-    benchmarkOf: (slug) => bench.readBenchmark(slug),
+    readBenchmark: (slug) => bench.readBenchmark(slug),
     guides: options.guides,
   });
   return {

@@ -57,7 +57,7 @@ function buildAppPage(app: ProjectDetail, visit: Visit): Page {
         <h2 id="bench">${text.app.bench}</h2>
         ${renderBenchmark(app, visit)}
       </section>
-      ${site.answersAt('/api/projects/{slug}/call') ? renderCallSection(app, visit) : ''}`,
+      ${site.isServed('/api/projects/{slug}/call') ? renderCallSection(app, visit) : ''}`,
   };
 }
 
@@ -208,6 +208,6 @@ function renderCallSection({ slug }: ProjectDetail, { text, site: { baseUrl } }:
 /** A link to the page of the repository's owner. */
 function renderAuthorLink(repo: string, { site, link }: Visit): Html | undefined {
   const [, host = '', owner] = /^https?:\/\/([^/]+)\/([^/]+)\//.exec(repo) ?? [];
-  if (owner === undefined || !site.answersAt('/authors/{handle}')) return undefined;
+  if (owner === undefined || !site.isServed('/authors/{handle}')) return undefined;
   return html`<a href="${link(`/authors/${encodeURIComponent(owner)}`, { host })}">${renderAuthored(owner)}</a>`;
 }

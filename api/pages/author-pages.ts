@@ -39,9 +39,9 @@ export function createAuthorPages(site: PageSite, calls: Calls): Endpoint[] {
   ];
 }
 
-type ReadAuthor = EndpointCall<z.output<typeof authorView>>;
+type AuthorReader = EndpointCall<z.output<typeof authorView>>;
 
-function createAuthorPage(site: PageSite, readAuthor: ReadAuthor): Endpoint {
+function createAuthorPage(site: PageSite, readAuthor: AuthorReader): Endpoint {
   return createPageEndpoint(site, {
     path: '/authors/{handle}',
     operation: 'showAuthor',
@@ -55,7 +55,7 @@ function createAuthorPage(site: PageSite, readAuthor: ReadAuthor): Endpoint {
 
 function createStatementPage(
   site: PageSite,
-  readAuthor: ReadAuthor,
+  readAuthor: AuthorReader,
   readStatement: EndpointCall<StatementView>,
 ): Endpoint {
   return createPageEndpoint(site, {

@@ -165,13 +165,13 @@ function formatCostPerSuccess(model: ModelView, visit: Visit): Html | string {
 function renderPairs(pairs: readonly PairView[], visit: Visit): Html {
   const { text, format } = visit;
   if (pairs.length === 0) return html``;
-  const signed = (value: number): string => `${value > 0 ? '+' : ''}${format.percent(value)}`;
+  const formatSigned = (value: number): string => `${value > 0 ? '+' : ''}${format.percent(value)}`;
   const rows = pairs.map((pair) => [
     html`${pair.a} – ${pair.b}`,
     pair.verdict === 'tie' ? text.bench.tie : text.bench.better(pair[pair.verdict]),
-    formatOrMissing(pair.difference, signed, visit),
+    formatOrMissing(pair.difference, formatSigned, visit),
     Array.isArray(pair.interval)
-      ? html`${signed(pair.interval[0])} … ${signed(pair.interval[1])}`
+      ? html`${formatSigned(pair.interval[0])} … ${formatSigned(pair.interval[1])}`
       : renderMissing(visit),
     typeof pair.runs_to_decide === 'number' ? format.integer(pair.runs_to_decide) : renderMissing(visit),
   ]);
@@ -194,12 +194,12 @@ function renderTasks({ models, tasks: taskEntries }: BenchmarkDetail, visit: Vis
   const tasks = [...new Set(models.flatMap(({ by_task: byTask }) => byTask.map(({ task }) => task)))];
   if (tasks.length === 0) return html``;
   const columns = [{ title: text.bench.task }, ...models.map(({ model }) => ({ title: model, number: true }))];
-  const titleOf = (slug: string): string => {
+  const findTitle = (slug: string): string => {
     const entry = taskEntries.find((one) => one.slug === slug);
     return entry === undefined ? slug : chooseTranslation(visit, entry.title, entry.title_zh);
   };
   const rows = tasks.map((task) => [
-    html`${titleOf(task)}<br /><small><code>${task}</code></small>`,
+    html`${findTitle(task)}<br /><small><code>${task}</code></small>`,
     ...models.map(({ by_task: byTask }) => {
       const taskResult = byTask.find((one) => one.task === task);
       if (taskResult === undefined) return renderMissing(visit);

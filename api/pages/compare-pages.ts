@@ -22,7 +22,7 @@ export function createComparePages(site: PageSite, calls: Calls, list: ModelList
     inPrice: toDollarNumber(input),
     outPrice: toDollarNumber(output),
   }));
-  const page = (
+  const createPage = (
     visit: Visit,
     form: CompareForm,
     more: Pick<Parameters<typeof buildComparePage>[0], 'problem' | 'result'> = {},
@@ -32,7 +32,7 @@ export function createComparePages(site: PageSite, calls: Calls, list: ModelList
       path: '/compare',
       operation: 'showComparison',
       summary: 'Compare models',
-      render: (_input, visit) => page(visit, { prompt: '', models: [] }),
+      render: (_input, visit) => createPage(visit, { prompt: '', models: [] }),
     }),
     createPageEndpoint(site, {
       method: 'POST',
@@ -48,10 +48,10 @@ export function createComparePages(site: PageSite, calls: Calls, list: ModelList
             body: { prompt: form.prompt, ...(form.models.length === 0 ? {} : { models: form.models }) },
             ...(key === '' ? {} : { key }),
           });
-          return page(visit, form, { result });
+          return createPage(visit, form, { result });
         } catch (error) {
           if (!(error instanceof Problem)) throw error;
-          return page(visit, form, { problem: error });
+          return createPage(visit, form, { problem: error });
         }
       },
     }),

@@ -18,7 +18,7 @@ const exampleTool = 'render_diagram';
 export function createFrontPage(
   site: PageSite,
   calls: Calls,
-  { tools, off, baseUrl }: Pick<Offer, 'tools' | 'off' | 'baseUrl'>,
+  { tools, explainOff, baseUrl }: Pick<Offer, 'tools' | 'explainOff' | 'baseUrl'>,
 ): FrontPage {
   const listProjects = calls.find('GET', '/api/projects', projectList);
   const example = tools.find(({ name }) => name === exampleTool);
@@ -39,7 +39,7 @@ export function createFrontPage(
     });
     const content = {
       apps: projectPage === undefined ? undefined : { query: projectQuery, page: projectPage },
-      tools: tools.map((tool) => ({ name: tool.name, title: tool.title, isOff: off(tool) !== undefined })),
+      tools: tools.map((tool) => ({ name: tool.name, title: tool.title, isOff: explainOff(tool) !== undefined })),
       example: example === undefined ? undefined : buildExampleUrl(example, baseUrl),
     };
     return createPageResponse(buildFrontPage(content, visit), visit, context.headers, headers);
@@ -86,7 +86,7 @@ function buildFrontPage({ apps, tools, example }: FrontContent, visit: Visit): P
   return {
     title: text.site.name,
     description: text.front.lead,
-    json: visit.site.answersAt('/api/projects') ? '/api/projects' : undefined,
+    json: visit.site.isServed('/api/projects') ? '/api/projects' : undefined,
     main: html`<section class="hero">
         <h1>${text.front.title}</h1>
         <p class="lead">${text.front.lead}</p>
@@ -101,7 +101,7 @@ function buildFrontPage({ apps, tools, example }: FrontContent, visit: Visit): P
 }
 
 function renderAction(path: string, label: string, kind: string, visit: Visit): Html {
-  return visit.site.answersAt(path) ? html`<a class="${kind}" href="${visit.link(path)}">${label}</a>` : html``;
+  return visit.site.isServed(path) ? html`<a class="${kind}" href="${visit.link(path)}">${label}</a>` : html``;
 }
 
 function renderAppsSection({ query, page }: NonNullable<FrontContent['apps']>, visit: Visit): Html {
@@ -211,17 +211,17 @@ function renderToolsSection(tools: readonly FrontTool[], { text }: Visit): Html 
   </section>`;
 }
 
-function renderCallSection(example: string | undefined, { text, site: { baseUrl, answersAt } }: Visit): Html {
+function renderCallSection(example: string | undefined, { text, site: { baseUrl, isServed } }: Visit): Html {
   const ask = `curl ${baseUrl}/api/ask --json '{"prompt": "Why is the sky blue?"}'`;
   const submit = `curl ${baseUrl}/api/submit --json '{"repo": "owner/name"}'`;
   return html`<section aria-labelledby="call">
     <h2 id="call">${text.front.call}</h2>
     <p>${text.front.callNote}</p>
     <div class="pair">
-      ${answersAt('/api/ask') ? renderSample(text.front.callAsk, ask) : ''}
+      ${isServed('/api/ask') ? renderSample(text.front.callAsk, ask) : ''}
       ${example === undefined ? '' : renderSample(text.front.callTool, `curl '${example}'`)}
-      ${answersAt('/api/submit') ? renderSample(text.front.callSubmit, submit) : ''}
-      ${answersAt('/mcp') ? renderSample(text.front.callMcp, `${baseUrl}/mcp`) : ''}
+      ${isServed('/api/submit') ? renderSample(text.front.callSubmit, submit) : ''}
+      ${isServed('/mcp') ? renderSample(text.front.callMcp, `${baseUrl}/mcp`) : ''}
     </div>
   </section>`;
 }

@@ -110,7 +110,7 @@ function renderEvidence(evidence: readonly EvidenceEntry[], visit: Visit): Html 
     { title: text.guide.missing },
     { title: text.guide.updated },
   ];
-  const names = (list: readonly string[]): string => (list.length === 0 ? text.site.none : format.list(list));
+  const formatNames = (list: readonly string[]): string => (list.length === 0 ? text.site.none : format.list(list));
   const rows = measured.map((one) => [
     html`<a href="${visit.link(`/bench/${encodeURIComponent(one.slug)}`)}">${one.slug}</a>`,
     one.best_measured_value === null
@@ -120,8 +120,8 @@ function renderEvidence(evidence: readonly EvidenceEntry[], visit: Visit): Html 
           >`,
     formatOrMissing(one.models_tested, format.integer, visit),
     formatOrMissing(one.runs_per_task, format.integer, visit),
-    names(one.failed_all_tasks),
-    names(one.not_measured),
+    formatNames(one.failed_all_tasks),
+    formatNames(one.not_measured),
     typeof one.updated === 'string' ? format.date(one.updated) : renderMissing(visit),
   ]);
   return renderTable(text.guide.evidence, columns, rows);

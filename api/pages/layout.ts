@@ -45,7 +45,7 @@ function renderHead({ title, description, head: more, scripts = [] }: Page, visi
     <meta name="description" content="${(description ?? text.site.tagline).slice(0, 300)}" />
     <link rel="stylesheet" href="${toAssetPath('style.css')}" />
     <link rel="icon" type="image/svg+xml" href="${toAssetPath('icon.svg')}" />
-    ${languages.map((language) => html`<link rel="alternate" hreflang="${languageTags[language]}" href="${site.baseUrl}${visit.inLanguage(language)}" />`)}
+    ${languages.map((language) => html`<link rel="alternate" hreflang="${languageTags[language]}" href="${site.baseUrl}${visit.toLanguageLink(language)}" />`)}
     <link rel="alternate" hreflang="x-default" href="${site.baseUrl}${visit.path}" />
     ${more ?? ''} ${scripts.map((name) => html`<script type="module" src="${toAssetPath(name)}"></script>`)}
   </head>`;
@@ -54,7 +54,7 @@ function renderHead({ title, description, head: more, scripts = [] }: Page, visi
 function renderHeader(visit: Visit): Html {
   const { text, site } = visit;
   const other = visit.language === 'zh' ? 'en' : 'zh';
-  const links = sections.filter(({ path }) => site.answersAt(path));
+  const links = sections.filter(({ path }) => site.isServed(path));
   return html`<header class="top">
     <div class="bar">
       <a class="brand" href="${visit.link('/')}" aria-label="${text.site.home}">
@@ -67,7 +67,7 @@ function renderHeader(visit: Visit): Html {
       </nav>
       <a
         class="language"
-        href="${visit.inLanguage(other)}"
+        href="${visit.toLanguageLink(other)}"
         hreflang="${languageTags[other]}"
         lang="${languageTags[other]}"
       >
@@ -87,12 +87,12 @@ function renderFooterLinks({ site, text, link }: Visit): Html {
     ['/prices', text.prices.title],
     ['/reconciliation', text.reconciliation.title],
   ] as const;
-  return html`${links.filter(([path]) => site.answersAt(path)).map(([path, title]) => html`<a href="${link(path)}">${title}</a> `)}`;
+  return html`${links.filter(([path]) => site.isServed(path)).map(([path, title]) => html`<a href="${link(path)}">${title}</a> `)}`;
 }
 
 function renderFooter({ json }: Page, visit: Visit): Html {
   const { text, site } = visit;
-  const links = documents.filter(({ path }) => site.answersAt(path));
+  const links = documents.filter(({ path }) => site.isServed(path));
   return html`<footer class="foot">
     <div class="bar">
       <p class="meta"><span>${text.site.tagline}</span> <span>${text.site.utc}</span> ${renderFooterLinks(visit)}</p>

@@ -20,7 +20,7 @@ import { type PageSite, createVisit, type Visit } from './visit.ts';
 import { renderEnglish, renderFacts } from './parts.ts';
 
 export interface PagesOptions {
-  readonly offer: Pick<Offer, 'baseUrl' | 'tools' | 'off' | 'protocols'>;
+  readonly offer: Pick<Offer, 'baseUrl' | 'tools' | 'explainOff' | 'protocols'>;
   /** Endpoints that pages call and link to. */
   readonly endpoints: readonly Endpoint[];
   readonly models: ModelList;
@@ -32,7 +32,7 @@ export interface Pages {
   /** The page at `/`, whose endpoint also answers programs. */
   readonly front: FrontPage;
   /** The page of a problem, if a person would see it. */
-  readonly problemPage: (problem: Problem, request: RefusedRequest) => Response | undefined;
+  readonly buildProblemPage: (problem: Problem, request: RefusedRequest) => Response | undefined;
 }
 
 /** Documents of discovery, whose endpoints are created after the pages. */
@@ -43,7 +43,7 @@ export function startPages({ offer, endpoints, models }: PagesOptions): Pages {
   const calls = new Calls(endpoints);
   const paths = new Set([...discovered, ...[...endpoints, ...offer.protocols].map(({ path }) => path)]);
   if (paths.has(a2aPath)) paths.add(card);
-  const site: PageSite = { baseUrl: offer.baseUrl, answersAt: (path) => paths.has(path) };
+  const site: PageSite = { baseUrl: offer.baseUrl, isServed: (path) => paths.has(path) };
   const pages = [
     ...createAppPages(site, calls),
     ...createBenchPages(site, calls),
@@ -59,7 +59,7 @@ export function startPages({ offer, endpoints, models }: PagesOptions): Pages {
   return {
     endpoints: [assetEndpoint, ...pages],
     front: createFrontPage(site, calls, offer),
-    problemPage: createProblemPage(site),
+    buildProblemPage: createProblemPage(site),
   };
 }
 

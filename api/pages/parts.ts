@@ -69,7 +69,7 @@ export function renderTable(
   columns: readonly Column[],
   rows: readonly (readonly (Html | string)[])[],
 ): Html {
-  const kind = (index: number): Html => trustHtml(columns[index]?.number === true ? ' class="number"' : '');
+  const renderClass = (index: number): Html => trustHtml(columns[index]?.number === true ? ' class="number"' : '');
   return html`<div class="scroll" role="group" tabindex="0" aria-label="${caption}">
     <table>
       <caption class="hidden">
@@ -77,7 +77,7 @@ export function renderTable(
       </caption>
       <thead>
         <tr>
-          ${columns.map(({ title }, index) => html`<th scope="col" ${kind(index)}>${title}</th>`)}
+          ${columns.map(({ title }, index) => html`<th scope="col" ${renderClass(index)}>${title}</th>`)}
         </tr>
       </thead>
       <tbody>
@@ -85,7 +85,7 @@ export function renderTable(
           ([first = '', ...rest]) =>
             html`<tr>
               <th scope="row">${first}</th>
-              ${rest.map((cell, index) => html`<td${kind(index + 1)}>${cell}</td>`)}
+              ${rest.map((cell, index) => html`<td${renderClass(index + 1)}>${cell}</td>`)}
             </tr>`,
         )}
       </tbody>

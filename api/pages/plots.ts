@@ -30,7 +30,7 @@ export function renderScatterPlot(dots: readonly Dot[], visit: Visit): Html {
     [frame.left, frame.right],
   );
   const y = createLinearScale(1, [frame.bottom, frame.top]);
-  const points = dots.map(({ name, cost, rate }) => ({ name, x: x.at(cost), y: y.at(rate) }));
+  const points = dots.map(({ name, cost, rate }) => ({ name, x: x.toCoordinate(cost), y: y.toCoordinate(rate) }));
   return html`<svg
     class="plot"
     viewBox="0 0 ${width} ${height}"
@@ -43,7 +43,10 @@ export function renderScatterPlot(dots: readonly Dot[], visit: Visit): Html {
     ${dots.map(({ cost, interval }) =>
       interval === undefined
         ? ''
-        : html`<path class="whisker" d="${formatWhisker(x.at(cost), y.at(interval[0]), y.at(interval[1]))}" />`,
+        : html`<path
+            class="whisker"
+            d="${formatWhisker(x.toCoordinate(cost), y.toCoordinate(interval[0]), y.toCoordinate(interval[1]))}"
+          />`,
     )}
     ${points.map((point) => html`<circle class="dot" cx="${formatCoordinate(point.x)}" cy="${formatCoordinate(point.y)}" r="5" />`)}
     ${placeLabels(points, width).map(
@@ -74,15 +77,15 @@ export function renderScatterPlot(dots: readonly Dot[], visit: Visit): Html {
 function renderGrid(x: Scale, y: Scale, { format }: Visit): Html {
   return html`${y.ticks.map(
     (tick) =>
-      html`<path class="line" d="M${frame.left} ${formatCoordinate(y.at(tick))}H${frame.right}" />
-        <text class="tick" x="${frame.left - 8}" y="${formatCoordinate(y.at(tick) + 4)}" text-anchor="end"
+      html`<path class="line" d="M${frame.left} ${formatCoordinate(y.toCoordinate(tick))}H${frame.right}" />
+        <text class="tick" x="${frame.left - 8}" y="${formatCoordinate(y.toCoordinate(tick) + 4)}" text-anchor="end"
           >${format.percent(tick)}</text
         >`,
   )}
   ${x.ticks.map(
     (tick) =>
-      html`<path class="line" d="M${formatCoordinate(x.at(tick))} ${frame.top}V${frame.bottom}" />
-        <text class="tick" x="${formatCoordinate(x.at(tick))}" y="${frame.bottom + 18}" text-anchor="middle"
+      html`<path class="line" d="M${formatCoordinate(x.toCoordinate(tick))} ${frame.top}V${frame.bottom}" />
+        <text class="tick" x="${formatCoordinate(x.toCoordinate(tick))}" y="${frame.bottom + 18}" text-anchor="middle"
           >${format.money(tick)}</text
         >`,
   )}`;
@@ -133,8 +136,8 @@ export function renderLatencyPlot(rows: readonly Row[], { text, format }: Visit)
     <desc id="latency-about">${text.bench.latencyAbout(format.integer(rows.length))}</desc>
     ${x.ticks.map(
       (tick) =>
-        html`<path class="line" d="M${formatCoordinate(x.at(tick))} ${latencyFrame.top}V${bottom}" />
-          <text class="tick" x="${formatCoordinate(x.at(tick))}" y="${bottom + 18}" text-anchor="middle"
+        html`<path class="line" d="M${formatCoordinate(x.toCoordinate(tick))} ${latencyFrame.top}V${bottom}" />
+          <text class="tick" x="${formatCoordinate(x.toCoordinate(tick))}" y="${bottom + 18}" text-anchor="middle"
             >${format.decimal(tick)}</text
           >`,
     )}
@@ -143,9 +146,9 @@ export function renderLatencyPlot(rows: readonly Row[], { text, format }: Visit)
       return html`<text class="name" x="${latencyFrame.left - 12}" y="${y + 4}" text-anchor="end">${cut(name)}</text>
         <path
           class="whisker"
-          d="M${formatCoordinate(x.at(median))} ${y}H${formatCoordinate(x.at(p95))}M${formatCoordinate(x.at(p95))} ${y - 5}V${y + 5}"
+          d="M${formatCoordinate(x.toCoordinate(median))} ${y}H${formatCoordinate(x.toCoordinate(p95))}M${formatCoordinate(x.toCoordinate(p95))} ${y - 5}V${y + 5}"
         />
-        <circle class="dot" cx="${formatCoordinate(x.at(median))}" cy="${y}" r="5" />`;
+        <circle class="dot" cx="${formatCoordinate(x.toCoordinate(median))}" cy="${y}" r="5" />`;
     })}
     <text class="axis" x="${(latencyFrame.left + latencyFrame.right) / 2}" y="${height - 8}" text-anchor="middle">
       ${text.bench.latencyX}
@@ -160,7 +163,7 @@ function cut(name: string): string {
 /** Maps values to positions, with ticks at round values. */
 export interface Scale {
   readonly ticks: readonly number[];
-  at(value: number): number;
+  toCoordinate(value: number): number;
 }
 
 export type Range = readonly [start: number, end: number];
@@ -172,7 +175,7 @@ export function createLinearScale(highest: number, [start, end]: Range, count = 
   const top = step * steps;
   return {
     ticks: Array.from({ length: steps + 1 }, (_none, index) => Number((index * step).toPrecision(12))),
-    at: (value) => start + (Math.min(Math.max(value, 0), top) / top) * (end - start),
+    toCoordinate: (value) => start + (Math.min(Math.max(value, 0), top) / top) * (end - start),
   };
 }
 
@@ -188,7 +191,7 @@ export function createLogarithmicScale(lowest: number, highest: number, [start, 
   const between = high - low > 2 ? [] : decades.slice(0, -1).flatMap((decade) => [2 * decade, 5 * decade]);
   return {
     ticks: [...decades, ...between.map((tick) => Number(tick.toPrecision(6)))].sort((a, b) => a - b),
-    at: (value) => start + ((Math.log10(value) - low) / (high - low)) * (end - start),
+    toCoordinate: (value) => start + ((Math.log10(value) - low) / (high - low)) * (end - start),
   };
 }
 

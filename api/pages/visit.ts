@@ -15,7 +15,7 @@ export interface PageSite {
   /** Like https://moorage.localhost, without a slash at the end. */
   readonly baseUrl: string;
   /** Whether this installation serves this path. Other links are not shown. */
-  readonly answersAt: (path: string) => boolean;
+  readonly isServed: (path: string) => boolean;
 }
 
 export type LinkQuery = Readonly<Record<string, string | number | undefined>>;
@@ -30,7 +30,7 @@ export interface Visit extends LanguageChoice {
   /** Creates a link inside the site, which keeps the language if the address names it. */
   readonly link: (path: string, query?: LinkQuery) => string;
   /** The path of this page in a language, with the rest of its query. */
-  readonly inLanguage: (language: Language) => string;
+  readonly toLanguageLink: (language: Language) => string;
 }
 
 export interface VisitRequest {
@@ -49,7 +49,7 @@ export function createVisit(site: PageSite, { path, query, headers }: VisitReque
     path,
     query,
     link: (to, more = {}) => addQuery(to, { ...more, lang: choice.isNamed ? choice.language : undefined }),
-    inLanguage: (language) => addQuery(path, { ...selectKnownFields(query), lang: language }),
+    toLanguageLink: (language) => addQuery(path, { ...selectKnownFields(query), lang: language }),
   };
 }
 

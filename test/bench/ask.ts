@@ -19,7 +19,7 @@ import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
 import { startLiteLlm } from '../support/models/litellm.ts';
 import { startApi } from '../support/models/lab.ts';
 import { startPostgres } from '../support/ledger/postgres.ts';
-import { freePort } from '../support/free-port.ts';
+import { findFreePort } from '../support/free-port.ts';
 
 const usage = `usage: npm run bench:ask -- [--rate N] [--seconds N] [--width N] [--delay N] [--warm N] [--paths LIST]
 
@@ -136,7 +136,7 @@ function line(name: string, { latencies, failed, perSecond }: Measured): string 
 }
 
 async function startServer(file: string, ...args: string[]): Promise<{ url: string; process: ChildProcess }> {
-  const port = await freePort();
+  const port = await findFreePort();
   const child = spawn(process.execPath, [join(import.meta.dirname, file), String(port), ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

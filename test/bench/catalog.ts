@@ -19,7 +19,7 @@ import { createStore } from '../../lib/kubernetes/index.ts';
 import { createBlockList } from '../../lib/subnets.ts';
 import { baseUrl, namespace, sampleApp, silent, site } from '../support/api/sample.ts';
 import { send } from '../support/api/send.ts';
-import { liveAt } from '../support/discovery/sample.ts';
+import { createLiveStatus } from '../support/discovery/sample.ts';
 import { startPostgres } from '../support/ledger/postgres.ts';
 import { benchedApp, loadRuns, loadUses, vacuum } from './catalog-data.ts';
 
@@ -57,7 +57,7 @@ function benchApp(index: number): App {
   const app = sampleApp(
     slug,
     `https://github.com/owner-${index % 997}/${slug}`,
-    index % 4 === 0 ? undefined : liveAt(`https://${slug}.apps.test/`),
+    index % 4 === 0 ? undefined : createLiveStatus(`https://${slug}.apps.test/`),
   );
   return {
     ...app,
@@ -103,7 +103,7 @@ const callers = new Callers(database);
 await callers.update();
 await vacuum(database, 'catalog.caller');
 lap('callers counted from the ledger');
-const observed = await callers.observations();
+const observed = await callers.readObservations();
 lap(`callers of ${observed.size} apps observed`);
 
 const store = createStore<App>({ indexers: appIndexers, freeze: false });

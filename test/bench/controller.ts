@@ -21,8 +21,8 @@ import { identifySource } from '../../controller/steps/source/source.ts';
 import { applyStatus } from '../../lib/kubernetes/index.ts';
 import { hostedApp } from '../../crds/hosted-app.ts';
 import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
-import { acceptRoute, buildWell, imageOf, rollOut } from '../support/operator/stand-in.ts';
-import { all, startWorld, until, type Operator, type World } from '../support/operator/world.ts';
+import { acceptRoute, buildWell, formatImage, rollOut } from '../support/operator/stand-in.ts';
+import { listAll, startWorld, waitFor, type Operator, type World } from '../support/operator/world.ts';
 
 const usage = `usage: npm run bench:controller -- [--apps N]
 
@@ -76,19 +76,19 @@ async function bringLive(world: World, names: readonly string[]): Promise<void> 
   const isUnrolled = (deployment: Deployment): boolean =>
     (deployment.status?.observedGeneration ?? 0) < (deployment.metadata.generation ?? 0);
   const isUnanswered = (route: HttpRoute): boolean => route.status === undefined;
-  await until(
+  await waitFor(
     `${names.length} live apps`,
     async () => {
-      await each((await all(client, jobs, 'moorage-builds')).filter(isOpen), (job) =>
-        buildWell(client, job, commit, imageOf(job, 'a')),
+      await each((await listAll(client, jobs, 'moorage-builds')).filter(isOpen), (job) =>
+        buildWell(client, job, commit, formatImage(job, 'a')),
       );
-      await each((await all(client, deployments, namespace)).filter(isUnrolled), (deployment) =>
+      await each((await listAll(client, deployments, namespace)).filter(isUnrolled), (deployment) =>
         rollOut(client, deployment),
       );
-      await each((await all(client, routes, namespace)).filter(isUnanswered), (route) =>
+      await each((await listAll(client, routes, namespace)).filter(isUnanswered), (route) =>
         acceptRoute(world, route.metadata.name),
       );
-      const live = (await all(client, hostedApps, namespace)).filter((app) => app.status?.phase === 'Live').length;
+      const live = (await listAll(client, hostedApps, namespace)).filter((app) => app.status?.phase === 'Live').length;
       return live === names.length;
     },
     900,
@@ -113,9 +113,9 @@ async function memory(operator: Operator): Promise<{ rss: number; peak: number }
 
 async function versions(world: World): Promise<string> {
   const lists = [
-    await all(world.client, hostedApps, namespace),
-    await all(world.client, deployments, namespace),
-    await all(world.client, routes, namespace),
+    await listAll(world.client, hostedApps, namespace),
+    await listAll(world.client, deployments, namespace),
+    await listAll(world.client, routes, namespace),
   ];
   return JSON.stringify(
     lists
@@ -128,7 +128,7 @@ async function versions(world: World): Promise<string> {
 /** Seconds from the first reconcile of a resync to its last, warm, by the process's own counter. */
 async function measureResync(port: number): Promise<number> {
   let [before, startedAt] = [await reconciles(port), performance.now()];
-  await until(
+  await waitFor(
     'a resync to begin',
     async () => {
       const count = await reconciles(port);
@@ -138,7 +138,7 @@ async function measureResync(port: number): Promise<number> {
     },
     120,
   );
-  await until('the resync to end', async () => (await reconciles(port)) >= before + apps, 120);
+  await waitFor('the resync to end', async () => (await reconciles(port)) >= before + apps, 120);
   return (performance.now() - startedAt) / 1000;
 }
 
@@ -175,7 +175,7 @@ async function measureChanges(world: World, names: readonly string[]): Promise<n
     );
     await sleep(Math.max(0, 50 - (performance.now() - at)));
   }
-  await until('every change to be applied', () => Promise.resolve(pending.size === 0), 60);
+  await waitFor('every change to be applied', () => Promise.resolve(pending.size === 0), 60);
   stop.abort();
   await watching;
   return took.sort((a, b) => a - b);
@@ -212,7 +212,7 @@ async function bench(world: World): Promise<void> {
   const before = await versions(world);
   startedAt = performance.now();
   const operator = world.startOperator({ ...variables, MOORAGE_RESYNC: '20s' });
-  await until('the new operator', async () => (await reconciles(port).catch(() => 0)) >= apps, 120);
+  await waitFor('the new operator', async () => (await reconciles(port).catch(() => 0)) >= apps, 120);
   say(`cold: process start, caches, lease, ${apps} reconciles in ${since()}`);
   const resync = await measureResync(port);
   assert.equal(await versions(world), before, 'a resync that changes nothing must write nothing');
@@ -228,7 +228,7 @@ async function bench(world: World): Promise<void> {
     `RSS: ${idle.rss} MiB after the resync, ${busy.rss} MiB after the changes, peak ${busy.peak} MiB (aim <= ${aims.rssMiB})`,
   );
   say(
-    `objects cached: ${apps} HostedApps, ${(await all(world.client, jobs, 'moorage-builds')).length} Jobs, ${(await all(world.client, pods, 'moorage-builds')).length} + ${(await all(world.client, pods, namespace)).length} pods, and ${apps} each of Deployment, Service, NetworkPolicy, HTTPRoute`,
+    `objects cached: ${apps} HostedApps, ${(await listAll(world.client, jobs, 'moorage-builds')).length} Jobs, ${(await listAll(world.client, pods, 'moorage-builds')).length} + ${(await listAll(world.client, pods, namespace)).length} pods, and ${apps} each of Deployment, Service, NetworkPolicy, HTTPRoute`,
   );
   await operator.end();
   await rm(cache, { recursive: true, force: true });

@@ -11,7 +11,7 @@ import { parseUsage } from '../../controller/usage/usage.ts';
 import { parseMilli } from '../../controller/objects/values.ts';
 import { readInstallation } from '../../cli/submit/installation.ts';
 import { pushSnapshot, takeSnapshot } from '../../cli/submit/snapshot.ts';
-import { appsNamespace, deleteApps, eventually, kubectl } from '../support/cluster.ts';
+import { appsNamespace, deleteApps, waitFor, runKubectl } from '../support/cluster.ts';
 import { median, submitToLive, withRepository } from './submission.ts';
 
 /** Each a small app as people write them: files behind nginx, Flask behind gunicorn, Express. */
@@ -78,11 +78,11 @@ async function fill(count: number, repos: readonly string[]): Promise<void> {
     });
   }
   if (manifests.length > 0) await apply(manifests);
-  await eventually(
+  await waitFor(
     `${count} live apps`,
     async () => {
       const { items } = appList.parse(
-        JSON.parse(await kubectl('get', 'hostedapps', '-n', appsNamespace, '-o', 'json')),
+        JSON.parse(await runKubectl('get', 'hostedapps', '-n', appsNamespace, '-o', 'json')),
       );
       const live = items.filter(({ metadata, status }) => made.includes(metadata.name) && status.phase === 'Live');
       return live.length === count ? true : undefined;
@@ -96,7 +96,7 @@ async function apply(manifests: readonly object[]): Promise<void> {
   const file = join(folder, 'apps.yaml');
   try {
     await writeFile(file, manifests.map((each) => stringify(each)).join('---\n'));
-    await kubectl('apply', '-f', file);
+    await runKubectl('apply', '-f', file);
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -110,13 +110,15 @@ async function usedMebibytes(): Promise<number> {
 
 async function look(count: number, before: number): Promise<Density> {
   await sleep(settleMs);
-  const nodes = (await kubectl('get', 'nodes', '-o', 'name')).trim().split('\n');
+  const nodes = (await runKubectl('get', 'nodes', '-o', 'name')).trim().split('\n');
   const texts = await Promise.all(
-    nodes.map((node) => kubectl('get', '--raw', `/api/v1/nodes/${node.replace('node/', '')}/proxy/metrics/resource`)),
+    nodes.map((node) =>
+      runKubectl('get', '--raw', `/api/v1/nodes/${node.replace('node/', '')}/proxy/metrics/resource`),
+    ),
   );
   const uses = texts.flatMap((text) => parseUsage(text, appsNamespace));
   const own = uses.filter(({ pod }) => pod.startsWith(`density-${process.pid}-`));
-  const { items } = podList.parse(JSON.parse(await kubectl('get', 'pods', '-n', appsNamespace, '-o', 'json')));
+  const { items } = podList.parse(JSON.parse(await runKubectl('get', 'pods', '-n', appsNamespace, '-o', 'json')));
   const live: number[] = [];
   const machine = ((await usedMebibytes()) - before) / count;
   for (let round = 0; round < rounds; round += 1)

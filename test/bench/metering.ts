@@ -13,10 +13,10 @@ import { type Attributes, readRequest } from '../../api/accounting/metering/log-
 import { writeRequest } from '../../api/accounting/metering/shipper/sender.ts';
 import { readRecord } from '../../api/accounting/metering/gateway-record.ts';
 import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
-import { freePort } from '../support/free-port.ts';
+import { findFreePort } from '../support/free-port.ts';
 import { startPostgres } from '../support/ledger/postgres.ts';
 import { accessLogArguments, makeGateway, type Seen } from '../support/metering/gateway.ts';
-import { healthy, receiverProgram, shipperProgram, token } from '../support/metering/processes.ts';
+import { waitUntilHealthy, receiverProgram, shipperProgram, token } from '../support/metering/processes.ts';
 
 const usage = `usage: npm run bench:metering -- [--events N] [--batch N] [--senders N] [--requests N]
 
@@ -72,11 +72,11 @@ function bodyOf(sender: number, from: number): Buffer {
 const folder = mkdtempSync(join(tmpdir(), 'moorage-bench-'));
 writeFileSync(join(folder, 'token'), token);
 const postgres = await startPostgres();
-const port = await freePort();
+const port = await findFreePort();
 const url = await postgres.createDatabase('metering');
 const receiver = receiverProgram(url, port);
 receiver.start();
-await healthy(port);
+await waitUntilHealthy(port);
 const database = await openLedgerDatabase(url);
 
 async function post(body: Buffer): Promise<void> {
@@ -156,7 +156,7 @@ const shipper = shipperProgram({
   log,
   receiver: `http://127.0.0.1:${port}/v1/logs`,
   tokenFile: join(folder, 'token'),
-  port: await freePort(),
+  port: await findFreePort(),
 });
 const seen: Seen = { sent: 0, answered: [], broken: 0 };
 for (const gateway of [plain, metered]) await gateway.start(seen);

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { pipelineInput } from '../../controller/pipeline/contract.ts';
-import { appsNamespace, buildsNamespace, deleteApps, eventually, kubectl, readApp } from '../support/cluster.ts';
+import { appsNamespace, buildsNamespace, deleteApps, waitFor, runKubectl, readApp } from '../support/cluster.ts';
 import { rawBuildPod, rawDeployment } from './raw-pods.ts';
 import { median, seconds, submitToLive, withRepository, type Submission } from './submission.ts';
 
@@ -59,7 +59,7 @@ async function measure(round: number): Promise<Round> {
  */
 async function rawBuild({ name, repo, commit }: Submission): Promise<number> {
   const jobs = pipelineJob.parse(
-    JSON.parse(await kubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${name}`, '-o', 'json')),
+    JSON.parse(await runKubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${name}`, '-o', 'json')),
   );
   const { image = '', env = [] } = jobs.items[0]?.spec.template.spec.containers.at(-1) ?? {};
   const valueOf = (wanted: string): string => env.find((each) => each.name === wanted)?.value ?? '';
@@ -72,16 +72,16 @@ async function rawBuild({ name, repo, commit }: Submission): Promise<number> {
     }),
   );
   try {
-    return await eventually(
+    return await waitFor(
       'the bare build',
       async () => {
-        const figure = /^buildctl (\d+)$/m.exec(await kubectl('logs', pod, '-n', buildsNamespace))?.[1];
+        const figure = /^buildctl (\d+)$/m.exec(await runKubectl('logs', pod, '-n', buildsNamespace))?.[1];
         return figure === undefined ? undefined : Number(figure) / 1000;
       },
       300,
     );
   } finally {
-    await kubectl('delete', 'pod', pod, '-n', buildsNamespace, '--wait=false');
+    await runKubectl('delete', 'pod', pod, '-n', buildsNamespace, '--wait=false');
   }
 }
 
@@ -90,14 +90,21 @@ const runtimeClassPath = 'jsonpath={.spec.template.spec.runtimeClassName}';
 async function rawStart(name: string, image: string): Promise<number> {
   const deployment = `${name}-raw`;
   const started = performance.now();
-  const own = await kubectl('get', 'deploy', name, '-n', appsNamespace, '-o', runtimeClassPath);
+  const own = await runKubectl('get', 'deploy', name, '-n', appsNamespace, '-o', runtimeClassPath);
   const runtimeClass = own === '' ? undefined : own;
   await create(rawDeployment({ name: deployment, namespace: appsNamespace, image, port: 8000, runtimeClass }));
   try {
-    await kubectl('wait', '--for=condition=Available', `deploy/${deployment}`, '-n', appsNamespace, '--timeout=120s');
+    await runKubectl(
+      'wait',
+      '--for=condition=Available',
+      `deploy/${deployment}`,
+      '-n',
+      appsNamespace,
+      '--timeout=120s',
+    );
     return seconds(started);
   } finally {
-    await kubectl('delete', 'deploy', deployment, '-n', appsNamespace, '--wait=false');
+    await runKubectl('delete', 'deploy', deployment, '-n', appsNamespace, '--wait=false');
   }
 }
 
@@ -106,7 +113,7 @@ async function create(manifest: object): Promise<void> {
   const file = join(folder, 'manifest.json');
   writeFileSync(file, JSON.stringify(manifest));
   try {
-    await kubectl('create', '-f', file);
+    await runKubectl('create', '-f', file);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -9,7 +9,7 @@ import { advanceLog } from '../../api/accounting/receipts/ledger-log.ts';
 import { readProofs } from '../../api/accounting/receipts/receipts.ts';
 import { verifyRecord } from '../../api/accounting/receipts/verify/record.ts';
 import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
-import { asSuperuser, startPostgres } from '../support/ledger/postgres.ts';
+import { toSuperuserUrl, startPostgres } from '../support/ledger/postgres.ts';
 import { advanceTo, keys, signer } from '../support/receipts/record.ts';
 
 const usage = `usage: npm run bench:receipts -- [--seconds N] [--backlog N]
@@ -120,14 +120,14 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 async function script(sql: string): Promise<void> {
-  const client = new Client({ connectionString: asSuperuser(url) });
+  const client = new Client({ connectionString: toSuperuserUrl(url) });
   await client.connect();
   await client.query(sql);
   await client.end();
 }
 
 async function one(sql: string): Promise<number> {
-  const client = new Client({ connectionString: asSuperuser(url) });
+  const client = new Client({ connectionString: toSuperuserUrl(url) });
   await client.connect();
   const { rows } = await client.query<Record<string, string | number>>(sql);
   await client.end();

@@ -18,7 +18,7 @@ import { openRepository, pruneApp } from '../../controller/space/pruner.ts';
 import { formatCacheRepository, formatImageRepository, formatImageTag } from '../../crds/names.ts';
 import { createPruneToken } from '../../lib/app-tokens.ts';
 import { labUid, limits } from '../support/pipeline/lab.ts';
-import { fillRegistry, programsOnPath, startRegistry, tokenSecret } from '../support/pipeline/registry.ts';
+import { fillRegistry, addProgramsToPath, startRegistry, tokenSecret } from '../support/pipeline/registry.ts';
 import { makeSmallDisk } from '../support/registry/small-disk.ts';
 
 const mebibyte = 1024 ** 2;
@@ -30,7 +30,7 @@ const historyLength = 20;
 const imageLimit = 3;
 const app = { name: 'hello', uid: labUid };
 
-await programsOnPath();
+await addProgramsToPath();
 const disk = await makeSmallDisk(diskMebibytes);
 const root = await mkdtemp(join(tmpdir(), 'moorage-space-'));
 const registry = await startRegistry(join(disk.folder, 'data'));

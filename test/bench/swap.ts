@@ -1,6 +1,6 @@
 // `npm run bench:swap`: an app with a volume under one request every 100 ms, while commits that start well and commits
 // that do not start replace the one that serves: requests, failures and the longest wait.
-import { appUrl, deleteApps, edit, eventually, get, removeFiles, submit, writeFiles } from '../support/cluster.ts';
+import { appUrl, deleteApps, edit, waitFor, get, removeFiles, submit, writeFiles } from '../support/cluster.ts';
 import { requestSteadily, volumeAppFiles } from '../support/steady-requests.ts';
 
 const rounds = Number(process.argv[2] ?? 3);
@@ -19,7 +19,7 @@ function change(version: number, isBroken: boolean): void {
 try {
   const first = await submit(folder);
   if (first.exitCode !== 0) throw new Error(first.all);
-  await eventually('a response', async () => ((await get(appUrl(name))).status === 200 ? true : undefined));
+  await waitFor('a response', async () => ((await get(appUrl(name))).status === 200 ? true : undefined));
   process.stdout.write('commit      requests  failures  longest wait  responses\n');
   for (let round = 0; round < rounds; round += 1) {
     for (const kind of ['good', 'broken'] as const) {

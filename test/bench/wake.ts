@@ -8,13 +8,13 @@ import {
   appsNamespace,
   appUrl,
   deleteApps,
-  eventually,
-  kubectl,
+  waitFor,
+  runKubectl,
   readApp,
   submit,
-  withFiles,
+  runWithFiles,
 } from '../support/cluster.ts';
-import { sleeperFiles, timed, untilState } from '../support/sleeper.ts';
+import { sleeperFiles, measureTime, waitForState } from '../support/sleeper.ts';
 
 const rounds = Number(process.argv[2] ?? 30);
 const name = `bench-wake-${process.pid}`;
@@ -33,12 +33,12 @@ function line(what: string, values: readonly number[]): void {
 }
 
 async function patch(spec: object): Promise<void> {
-  await kubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', JSON.stringify({ spec }));
+  await runKubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', JSON.stringify({ spec }));
 }
 
 async function wake(state: 'Asleep' | 'Napping'): Promise<number> {
-  await untilState(name, state, 180);
-  const { status, ms } = await timed(appUrl(name));
+  await waitForState(name, state, 180);
+  const { status, ms } = await measureTime(appUrl(name));
   if (status !== 200) throw new Error(`a request that woke the app was answered ${status}`);
   return ms;
 }
@@ -46,7 +46,7 @@ async function wake(state: 'Asleep' | 'Napping'): Promise<number> {
 /** From the word to make the only pod of a Deployment until it runs, and until it is ready: what the cluster takes. */
 async function rawStart(): Promise<{ running: number; ready: number }> {
   await scale(0);
-  await eventually('no pod', async () => ((await rawPods()).length === 0 ? true : undefined));
+  await waitFor('no pod', async () => ((await rawPods()).length === 0 ? true : undefined));
   const started = performance.now();
   await scale(1);
   const running = await momentOf((status) => status.state?.running !== undefined);
@@ -79,7 +79,7 @@ const client = createClient(await readFileConnection('.moorage/kubeconfig'));
 
 /** The Deployment of the app under another name: its template as it is, without the operator. */
 async function copyDeployment(): Promise<void> {
-  const text = await kubectl('get', 'deployment', name, '-n', appsNamespace, '-o', 'json');
+  const text = await runKubectl('get', 'deployment', name, '-n', appsNamespace, '-o', 'json');
   const { spec } = JSON.parse(text) as { spec: { template: { metadata: { annotations: object }; spec: object } } };
   const labels = { bench: raw };
   const manifest = {
@@ -101,9 +101,9 @@ async function copyDeployment(): Promise<void> {
 }
 
 async function latencies(): Promise<number[]> {
-  for (let round = 0; round < 200; round += 1) await timed(appUrl(name));
+  for (let round = 0; round < 200; round += 1) await measureTime(appUrl(name));
   const times: number[] = [];
-  for (let round = 0; round < requestsForHop; round += 1) times.push((await timed(appUrl(name))).ms);
+  for (let round = 0; round < requestsForHop; round += 1) times.push((await measureTime(appUrl(name))).ms);
   return times;
 }
 
@@ -119,8 +119,8 @@ async function benchSleep(): Promise<void> {
   const [running, ready] = [starts.map((each) => each.running), starts.map((each) => each.ready)];
   line('raw: scale up until it runs', running);
   line('raw: scale up until it is ready', ready);
-  await untilState(name, 'Asleep', 180);
-  const crowd = await Promise.all(Array.from({ length: 1_000 }, () => timed(appUrl(name))));
+  await waitForState(name, 'Asleep', 180);
+  const crowd = await Promise.all(Array.from({ length: 1_000 }, () => measureTime(appUrl(name))));
   const times = crowd.map(({ ms }) => ms);
   line('1,000 at once in a wake', times);
   const failed = crowd.filter(({ status }) => status !== 200).length;
@@ -133,18 +133,18 @@ async function benchNap(): Promise<void> {
   for (let round = 0; round < rounds; round += 1) {
     naps.push(await wake('Napping'));
     // Else the next request could find the same nap.
-    await untilState(name, 'Awake');
+    await waitForState(name, 'Awake');
   }
   line('nap: request to response', naps);
 }
 
 async function benchHop(): Promise<void> {
   await patch({ run: { idle: 'sleep', idleAfter: '1h' } });
-  await timed(appUrl(name));
-  await untilState(name, 'Awake');
+  await measureTime(appUrl(name));
+  await waitForState(name, 'Awake');
   line('awake, through the activator', await latencies());
   await patch({ run: { idleAfter: 'never' } });
-  await eventually('the direct way', async () => ((await readApp(name)).status?.idle === undefined ? true : undefined));
+  await waitFor('the direct way', async () => ((await readApp(name)).status?.idle === undefined ? true : undefined));
   await sleep(routedMs);
   line('awake, directly', await latencies());
 }
@@ -152,18 +152,18 @@ async function benchHop(): Promise<void> {
 const [heads] = [['p50', 'p95', 'max'].map((each) => each.padStart(9)).join(' ')];
 process.stdout.write(`${'milliseconds'.padEnd(34)} ${'n'.padStart(5)} ${heads}\n`);
 try {
-  await withFiles(name, sleeperFiles('10s'), async (folder) => {
+  await runWithFiles(name, sleeperFiles('10s'), async (folder) => {
     const { exitCode, all } = await submit(folder);
     if (exitCode !== 0) throw new Error(all);
   });
-  await untilState(name, 'Asleep', 180);
+  await waitForState(name, 'Asleep', 180);
   if (isAsked('sleep')) await benchSleep();
   if (isAsked('nap')) await benchNap();
   const measured = (await readApp(name)).status?.idle?.wakes;
   process.stdout.write(`  as the status of the app has it: ${JSON.stringify(measured)}\n`);
   if (isAsked('hop')) await benchHop();
 } finally {
-  await kubectl('delete', 'deployment', raw, '-n', appsNamespace, '--ignore-not-found');
+  await runKubectl('delete', 'deployment', raw, '-n', appsNamespace, '--ignore-not-found');
   await deleteApps(name);
 }
 process.exit(0);

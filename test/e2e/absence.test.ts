@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { beforeAll, onTestFinished, test } from 'vitest';
 import { execa } from 'execa';
-import { appsNamespace, appUrl, eventually, get, kubectl, readApp, systemNamespace } from '../support/cluster.ts';
+import { appsNamespace, appUrl, waitFor, get, runKubectl, readApp, systemNamespace } from '../support/cluster.ts';
 
 const gatewayNamespace = 'moorage-gateway';
 
@@ -29,36 +29,36 @@ async function phase(): Promise<string | undefined> {
 }
 
 async function readBackends(): Promise<string> {
-  return kubectl(
+  return runKubectl(
     ...['get', 'httproute', 'hello', '-n', appsNamespace, '-o', 'jsonpath={.spec.rules[*].backendRefs[*].name}'],
   );
 }
 
 /** Apps are routed past activators that are gone, so one that fails meanwhile does so for a moment only. */
 async function isFailingOrBypassed(): Promise<true | undefined> {
-  if (/^hello +\S+ +Failing /m.test(await kubectl('get', 'happ', 'hello', '-n', appsNamespace))) return true;
+  if (/^hello +\S+ +Failing /m.test(await runKubectl('get', 'happ', 'hello', '-n', appsNamespace))) return true;
   if ((await readBackends()).includes('moorage-activator')) return undefined;
   return (await get(appUrl('hello'))).status === 200 && (await phase()) === 'Live' ? true : undefined;
 }
 
 async function patchHello(idleAfter: string | null): Promise<void> {
   const patch = JSON.stringify({ spec: { run: { idleAfter } } });
-  await kubectl('patch', 'happ', 'hello', '-n', appsNamespace, '--type=merge', '-p', patch);
+  await runKubectl('patch', 'happ', 'hello', '-n', appsNamespace, '--type=merge', '-p', patch);
 }
 
 beforeAll(async () => {
   // Its route then leads through the activators.
   await patchHello('1h');
-  await eventually('the route to the activators', async () => {
+  await waitFor('the route to the activators', async () => {
     return (await readBackends()).includes('moorage-activator') ? true : undefined;
   });
-  await eventually('hello is live', async () => ((await phase()) === 'Live' ? true : undefined), 120);
+  await waitFor('hello is live', async () => ((await phase()) === 'Live' ? true : undefined), 120);
   return () => patchHello(null);
 });
 
 test('with every component present, status reports that everything is running', async () => {
   // What ran before may have restarted all of it.
-  const { exitCode, all } = await eventually(
+  const { exitCode, all } = await waitFor(
     'everything is running',
     async () => {
       const seen = await status();
@@ -74,26 +74,26 @@ test('with every component present, status reports that everything is running', 
 for (const [component, namespace, workload, carriesApps] of components) {
   test(`${component} at zero replicas: status and kubectl report it`, async () => {
     const inNamespace = ['-n', namespace, workload] as const;
-    const installed = await kubectl('get', ...inNamespace, '-o', 'jsonpath={.spec.replicas}');
+    const installed = await runKubectl('get', ...inNamespace, '-o', 'jsonpath={.spec.replicas}');
     onTestFinished(async () => {
-      await kubectl('scale', ...inNamespace, `--replicas=${installed}`);
-      await kubectl('rollout', 'status', ...inNamespace, '--timeout=180s');
-      await eventually('hello is live again', async () => ((await phase()) === 'Live' ? true : undefined), 120);
+      await runKubectl('scale', ...inNamespace, `--replicas=${installed}`);
+      await runKubectl('rollout', 'status', ...inNamespace, '--timeout=180s');
+      await waitFor('hello is live again', async () => ((await phase()) === 'Live' ? true : undefined), 120);
     });
-    await kubectl('scale', ...inNamespace, '--replicas=0');
+    await runKubectl('scale', ...inNamespace, '--replicas=0');
     const name = workload.split('/')[1] ?? '';
     const { exitCode, all } = await status();
     assert.equal(exitCode, 1, all);
     const problem = `${namespace}/${name}: 0 of ${installed} replicas are ready; it was scaled from ${installed} to 0`;
     assert.ok(all.includes(`  -> ${problem}`), all);
     assert.ok(all.trimEnd().endsWith('not everything is running'), all);
-    assert.match(await kubectl('get', ...inNamespace), new RegExp(`^${name} +0/0 `, 'm'));
-    if (carriesApps) await eventually('hello is Failing, or reached without it', () => isFailingOrBypassed(), 150);
+    assert.match(await runKubectl('get', ...inNamespace), new RegExp(`^${name} +0/0 `, 'm'));
+    if (carriesApps) await waitFor('hello is Failing, or reached without it', () => isFailingOrBypassed(), 150);
   });
 }
 
 test('without an operator, kubectl get happ shows how long ago the app was last checked', async () => {
-  const wide = await kubectl('get', 'happ', 'hello', '-n', appsNamespace);
+  const wide = await runKubectl('get', 'happ', 'hello', '-n', appsNamespace);
   assert.match(wide.split('\n')[0] ?? '', / CHECKED +AGE$/);
   const { checkedAt = '' } = (await readApp('hello')).status ?? {};
   assert.ok(Date.now() - Date.parse(checkedAt) < 11 * 60_000, checkedAt);

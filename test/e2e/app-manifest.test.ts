@@ -11,12 +11,12 @@ import {
   baseUrl,
   deleteApps,
   edit,
-  eventually,
+  waitFor,
   get,
   readApp,
   submit,
-  withCopy,
-  withFiles,
+  runWithCopy,
+  runWithFiles,
 } from '../support/cluster.ts';
 
 const names = { manifest: 'e2e-manifest', refused: 'e2e-bad-manifest', again: 'e2e-again', owned: 'e2e-owned' };
@@ -24,7 +24,7 @@ const names = { manifest: 'e2e-manifest', refused: 'e2e-bad-manifest', again: 'e
 afterAll(() => deleteApps(...Object.values(names)));
 
 test('an app that only moorage.yaml makes hostable goes live with its settings, and adopts a changed file', async () => {
-  await withCopy('app-manifest', names.manifest, async (folder) => {
+  await runWithCopy('app-manifest', names.manifest, async (folder) => {
     const ended = await submit(folder);
     assert.equal(ended.exitCode, 0, ended.all);
     assert.equal((await get(appUrl(names.manifest))).body, 'Hello from moorage.yaml');
@@ -38,14 +38,14 @@ test('an app that only moorage.yaml makes hostable goes live with its settings, 
     edit(folder, 'moorage.yaml', (text) => text.replace('Hello from', 'Changed in'));
     const changed = await submit(folder);
     assert.equal(changed.exitCode, 0, changed.all);
-    await eventually('the changed greeting', async () =>
+    await waitFor('the changed greeting', async () =>
       (await get(appUrl(names.manifest))).body === 'Changed in moorage.yaml' ? true : undefined,
     );
   });
 });
 
 test('rejects a setting that authors may not change, with file and line', async () => {
-  await withFiles(
+  await runWithFiles(
     names.refused,
     { 'index.html': '<p>hi</p>', 'moorage.yaml': 'run:\n  replicas: 20\n' },
     async (folder) => {
@@ -78,7 +78,7 @@ async function post(name: string, more: { contact?: string; note?: string } = {}
 
 test('attack: the first submitter of a repository claims its contact, and a token committed by the author takes it back', async () => {
   const stranger = { contact: 'mallory@example.org', note: 'Buy coins at evil.example' };
-  await withFiles(names.owned, {}, async (folder) =>
+  await runWithFiles(names.owned, {}, async (folder) =>
     pushSnapshot(await takeSnapshot(folder), names.owned, await readInstallation()),
   );
   const claimed = await post(names.owned, stranger);
@@ -90,7 +90,7 @@ test('attack: the first submitter of a repository claims its contact, and a toke
     'moorage.yaml': 'listing: {description: What it does}\n',
     [ownership.file]: `${ownership.token}\n`,
   };
-  const ended = await withFiles(names.owned, files, (folder) => submit(folder));
+  const ended = await runWithFiles(names.owned, files, (folder) => submit(folder));
   assert.equal(ended.exitCode, 0, ended.all);
   const again = await post(names.owned, stranger);
   assert.deepEqual([again.contact_from, again.contact_verified], ['.moorage-owner', true]);
@@ -101,13 +101,13 @@ test('attack: the first submitter of a repository claims its contact, and a toke
 });
 
 test('a rejected repository that is submitted again runs through a new pipeline, at most once a minute', async () => {
-  await withCopy('failing-build', names.again, async (folder) => {
+  await runWithCopy('failing-build', names.again, async (folder) => {
     assert.equal((await submit(folder)).exitCode, 1);
   });
   const before = (await readApp(names.again)).status?.history?.[0]?.number ?? 0;
   const again = await post(names.again);
   assert.deepEqual([again.retried, again.status], [true, 'in_pipeline']);
-  const history = await eventually(
+  const history = await waitFor(
     'the second verdict',
     async () => {
       const { status } = await readApp(names.again);

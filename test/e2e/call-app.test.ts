@@ -8,12 +8,12 @@ import {
   appUrl,
   baseUrl,
   deleteApps,
-  eventually,
+  waitFor,
   get,
-  kubectl,
+  runKubectl,
   readApp,
   submit,
-  withFiles,
+  runWithFiles,
   type Answer,
 } from '../support/cluster.ts';
 
@@ -52,9 +52,9 @@ const files = {
 };
 
 beforeAll(async () => {
-  const ended = await withFiles(name, files, (folder) => submit(folder));
+  const ended = await runWithFiles(name, files, (folder) => submit(folder));
   assert.equal(ended.exitCode, 0, ended.all);
-  await eventually('Ready', async () => ((await readApp(name)).status?.phase === 'Live' ? true : undefined));
+  await waitFor('Ready', async () => ((await readApp(name)).status?.phase === 'Live' ? true : undefined));
 });
 
 const api = (path: string): URL => new URL(path, baseUrl);
@@ -105,7 +105,7 @@ test('its operations are tools at /mcp/{slug}, found and called on /mcp, because
       z.looseObject({ name: z.string(), inputSchema: z.looseObject({ required: z.array(z.string()).optional() }) }),
     ),
   });
-  const tools = await eventually('the operations of the app', async () => {
+  const tools = await waitFor('the operations of the app', async () => {
     const own = listed.parse(await rpc('tools/list', {}, `/mcp/${name}`)).tools;
     return own.length === 0 ? undefined : own;
   });
@@ -146,8 +146,8 @@ test('agents find it in every document', async () => {
 });
 
 test('a suspended app is not called', async () => {
-  await kubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', '{"spec":{"suspend":true}}');
-  const answer = await eventually('the refusal', async () => {
+  await runKubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', '{"spec":{"suspend":true}}');
+  const answer = await waitFor('the refusal', async () => {
     const one = await post(`/api/projects/${name}/call`, {});
     return one.status === 409 ? one : undefined;
   });

@@ -2,7 +2,16 @@
 import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
 import { z } from 'zod';
-import { appsNamespace, appUrl, deleteApps, eventually, get, kubectl, submit, withFiles } from '../support/cluster.ts';
+import {
+  appsNamespace,
+  appUrl,
+  deleteApps,
+  waitFor,
+  get,
+  runKubectl,
+  submit,
+  runWithFiles,
+} from '../support/cluster.ts';
 
 const diary = 'e2e-data';
 afterAll(() => deleteApps(diary));
@@ -59,7 +68,7 @@ async function ask(path = '/'): Promise<z.infer<typeof counts> | undefined> {
 
 /** What a person would save to apply it again. */
 async function manifest(): Promise<string> {
-  const repo = await kubectl('get', 'happ', diary, '-n', appsNamespace, '-o', 'jsonpath={.spec.source.repo}');
+  const repo = await runKubectl('get', 'happ', diary, '-n', appsNamespace, '-o', 'jsonpath={.spec.source.repo}');
   return JSON.stringify({
     apiVersion: 'moorage.dev/v1alpha1',
     kind: 'HostedApp',
@@ -69,28 +78,28 @@ async function manifest(): Promise<string> {
 }
 
 async function applyAgain(manifestText: string): Promise<void> {
-  await withFiles(`${diary}-manifest`, { 'app.json': manifestText }, (folder) =>
-    kubectl('apply', '-f', `${folder}/app.json`),
+  await runWithFiles(`${diary}-manifest`, { 'app.json': manifestText }, (folder) =>
+    runKubectl('apply', '-f', `${folder}/app.json`),
   );
-  assert.deepEqual(await eventually('the app', () => ask(), 240), { files: 3, rows: 3 });
+  assert.deepEqual(await waitFor('the app', () => ask(), 240), { files: 3, rows: 3 });
 }
 
 const names = (kind: string): Promise<string> =>
-  kubectl('get', kind, '-n', appsNamespace, '-l', `moorage.dev/app=${diary},moorage.dev/data`, '-o', 'name');
+  runKubectl('get', kind, '-n', appsNamespace, '-l', `moorage.dev/app=${diary},moorage.dev/data`, '-o', 'name');
 
 test('files and rows survive kubectl delete and kubectl apply, even without a finalizer', async () => {
-  await withFiles(diary, files, async (folder) => {
+  await runWithFiles(diary, files, async (folder) => {
     const { exitCode, all } = await submit(folder);
     assert.equal(exitCode, 0, all);
-    await eventually('the app', () => ask(), 240);
+    await waitFor('the app', () => ask(), 240);
     for (let index = 0; index < 3; index += 1) await ask('/add');
     assert.deepEqual(await ask(), { files: 3, rows: 3 });
     const saved = await manifest();
     const kept = [await names('pvc'), await names('secret')];
 
-    await kubectl('delete', 'happ', diary, '-n', appsNamespace, '--timeout=120s');
-    await eventually('its pods to be gone', async () =>
-      (await kubectl('get', 'pod', '-n', appsNamespace, '-l', `moorage.dev/app=${diary}`, '-o', 'name')) === ''
+    await runKubectl('delete', 'happ', diary, '-n', appsNamespace, '--timeout=120s');
+    await waitFor('its pods to be gone', async () =>
+      (await runKubectl('get', 'pod', '-n', appsNamespace, '-l', `moorage.dev/app=${diary}`, '-o', 'name')) === ''
         ? true
         : undefined,
     );
@@ -98,7 +107,7 @@ test('files and rows survive kubectl delete and kubectl apply, even without a fi
     await applyAgain(saved);
     assert.deepEqual([await names('pvc'), await names('secret')], kept);
 
-    await kubectl(
+    await runKubectl(
       'patch',
       'happ',
       diary,
@@ -108,7 +117,7 @@ test('files and rows survive kubectl delete and kubectl apply, even without a fi
       '-p',
       '{"metadata":{"finalizers":null}}',
     );
-    await kubectl('delete', 'happ', diary, '-n', appsNamespace, '--cascade=foreground', '--timeout=120s');
+    await runKubectl('delete', 'happ', diary, '-n', appsNamespace, '--cascade=foreground', '--timeout=120s');
     await applyAgain(saved);
     assert.deepEqual([await names('pvc'), await names('secret')], kept);
   });

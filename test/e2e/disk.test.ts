@@ -7,7 +7,16 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { z } from 'zod';
 import { paths } from '../../localnode/paths.ts';
-import { appsNamespace, appUrl, deleteApps, eventually, get, kubectl, submit, withFiles } from '../support/cluster.ts';
+import {
+  appsNamespace,
+  appUrl,
+  deleteApps,
+  waitFor,
+  get,
+  runKubectl,
+  submit,
+  runWithFiles,
+} from '../support/cluster.ts';
 
 const name = 'e2e-disk';
 const MiB = 1024 * 1024;
@@ -119,7 +128,7 @@ describe('an app with 16 MiB of disk and a volume of 1 MiB', () => {
         'FROM python:3.13-slim-trixie\nCOPY app.py /\nEXPOSE 8080\nENV PORT=8080\nCMD ["python", "/app.py"]\n',
       'moorage.yaml': 'run:\n  resources: {disk: 16Mi}\n  volumes: [{name: data, path: /data, size: 1Mi}]\n',
     };
-    const ended = await withFiles(name, files, (folder) => submit(folder));
+    const ended = await runWithFiles(name, files, (folder) => submit(folder));
     assert.equal(ended.exitCode, 0, ended.all);
   });
   afterAll(async () => {
@@ -157,14 +166,14 @@ describe('an app with 16 MiB of disk and a volume of 1 MiB', () => {
   });
 
   test('is evicted for exceeding its limit', async () => {
-    await eventually('an evicted pod', async () => {
-      const evicted = await kubectl('get', 'pods', ...inApps, '-o', 'jsonpath={.items[*].status.reason}');
+    await waitFor('an evicted pod', async () => {
+      const evicted = await runKubectl('get', 'pods', ...inApps, '-o', 'jsonpath={.items[*].status.reason}');
       return evicted.includes('Evicted') ? true : undefined;
     });
   });
 
   test('does not fill a disk with its log', async () => {
-    await eventually('another pod', () => ask(), 120);
+    await waitFor('another pod', () => ask(), 120);
     const begun = Date.now();
     let peak = 0;
     const flood = attack('/log', 4096 * MiB);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { startBrowser, type Browser } from '../support/browser.ts';
-import { appsUrl, appUrl, baseUrl, deleteApps, get, submit, withFiles } from '../support/cluster.ts';
+import { appsUrl, appUrl, baseUrl, deleteApps, get, submit, runWithFiles } from '../support/cluster.ts';
 import { hostileCookies, hostilePage } from '../support/cookie-attack.ts';
 
 const app = 'e2e-cookies';
@@ -35,7 +35,7 @@ test('whatever domain an app sets cookies for, a browser never sends them to the
     'server.js': server,
     'package.json': '{"name": "e2e-cookies", "scripts": {"start": "node server.js"}}',
   };
-  const ended = await withFiles(app, files, (folder) => submit(folder));
+  const ended = await runWithFiles(app, files, (folder) => submit(folder));
   assert.equal(ended.exitCode, 0, ended.all);
   const { headers } = await get(appUrl(app));
   assert.equal(headers['set-cookie']?.length, cookies.length, 'the gateway passes them on');

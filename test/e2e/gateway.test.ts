@@ -1,12 +1,14 @@
 // The gateway faces the internet: whoever takes it over reads its certificate, and no Secret of an app or of the platform.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { kubectl } from '../support/cluster.ts';
+import { runKubectl } from '../support/cluster.ts';
 
 const asGateway = '--as=system:serviceaccount:moorage-gateway:traefik';
 
 async function may(...words: string[]): Promise<string> {
-  return (await kubectl('auth', 'can-i', asGateway, ...words).catch((error: unknown) => String(error))).includes('yes')
+  return (await runKubectl('auth', 'can-i', asGateway, ...words).catch((error: unknown) => String(error))).includes(
+    'yes',
+  )
     ? 'yes'
     : 'no';
 }

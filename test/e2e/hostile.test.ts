@@ -3,7 +3,16 @@ import assert from 'node:assert/strict';
 import { afterAll, describe, test } from 'vitest';
 import { readInstallation } from '../../cli/submit/installation.ts';
 import { pushSnapshot, takeSnapshot } from '../../cli/submit/snapshot.ts';
-import { appsNamespace, baseUrl, deleteApps, get, kubectl, readApp, submit, withFiles } from '../support/cluster.ts';
+import {
+  appsNamespace,
+  baseUrl,
+  deleteApps,
+  get,
+  runKubectl,
+  readApp,
+  submit,
+  runWithFiles,
+} from '../support/cluster.ts';
 
 const names = [
   'e2e-hostile-build',
@@ -77,7 +86,7 @@ describe('hostile authors', { concurrent: true }, () => {
       Dockerfile:
         "FROM python:3.13-slim-trixie\nCOPY . /a/\nRUN python /a/attempts.py\nRUN python /a/flood.py; printf '\\033[2J\"}\\377\\n'; exit 3\n",
     };
-    const ended = await withFiles(build, files, (folder) => submit(folder));
+    const ended = await runWithFiles(build, files, (folder) => submit(folder));
     assert.equal(ended.exitCode, 1, ended.all);
     assert.match(ended.all, /build\/failed/);
     const { body } = await get(new URL(`/api/submit-status/local/${build}/log`, baseUrl), {
@@ -95,7 +104,7 @@ describe('hostile authors', { concurrent: true }, () => {
     const files = {
       Dockerfile: `FROM debian:bookworm-slim\nRUN mkdir /data\nVOLUME /data\nCMD ["sh", "-c", "${fill}"]\n`,
     };
-    const ended = await withFiles(disk, files, (folder) => submit(folder));
+    const ended = await runWithFiles(disk, files, (folder) => submit(folder));
     await deleteApps(disk);
     assert.equal(ended.exitCode, 1, ended.all);
     assert.match(ended.all, /run\/crashed/);
@@ -105,7 +114,7 @@ describe('hostile authors', { concurrent: true }, () => {
   });
 
   test('rejects an image whose user does not exist', async () => {
-    const ended = await withFiles(
+    const ended = await runWithFiles(
       user,
       { Dockerfile: 'FROM debian:bookworm-slim\nUSER ghost\nCMD ["sleep", "600"]\n' },
       (folder) => submit(folder),
@@ -119,7 +128,7 @@ describe('hostile authors', { concurrent: true }, () => {
     const image = `registry.moorage-system.svc:5000/apps/hello@sha256:${'0'.repeat(64)}`;
     const say = `say() { printf '{"image":"${image}"}\\n\\033[2J\\033]0;owned\\007\\377\\000tail'; }; say > /dev/termination-log; say; exit 42`;
     // One stream: of two, nobody says which line comes first.
-    const ended = await withFiles(
+    const ended = await runWithFiles(
       words,
       {
         Dockerfile: 'FROM debian:bookworm-slim\nCOPY say.sh /\nCMD ["sh", "-c", "exec sh /say.sh 2>&1"]\n',
@@ -164,7 +173,7 @@ async function submitAs(name: string, address: string): Promise<string> {
     'x-real-ip': address,
     forwarded: `for=${address}`,
   };
-  const repo = await withFiles(name, {}, async (folder) =>
+  const repo = await runWithFiles(name, {}, async (folder) =>
     pushSnapshot(await takeSnapshot(folder), name, await readInstallation()),
   );
   const { status, body } = await get(new URL('/api/submit', baseUrl), {
@@ -173,5 +182,5 @@ async function submitAs(name: string, address: string): Promise<string> {
     body: JSON.stringify({ repo }),
   });
   assert.equal(status, 200, body);
-  return kubectl('get', 'happ', name, '-n', appsNamespace, '-o', 'jsonpath={.metadata.labels.moorage\\.dev/caller}');
+  return runKubectl('get', 'happ', name, '-n', appsNamespace, '-o', 'jsonpath={.metadata.labels.moorage\\.dev/caller}');
 }

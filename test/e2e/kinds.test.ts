@@ -1,7 +1,7 @@
 // Repositories of five kinds go from submit to live.
 import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
-import { appUrl, deleteApps, eventually, get, readApp, submit, withCopy } from '../support/cluster.ts';
+import { appUrl, deleteApps, waitFor, get, readApp, submit, runWithCopy } from '../support/cluster.ts';
 
 interface Kind {
   readonly fixture: string;
@@ -24,13 +24,13 @@ for (const kind of kinds) {
   test(`${kind.fixture} goes from submit to live [spec service.pipeline status.live]`, async (t) => {
     const name = nameOf(kind);
     const started = performance.now();
-    const ended = await withCopy(kind.fixture, name, (folder) => submit(folder));
+    const ended = await runWithCopy(kind.fixture, name, (folder) => submit(folder));
     assert.equal(ended.exitCode, 0, ended.all);
     assert.ok(ended.all.includes(appUrl(name).origin), 'the URL is printed');
     const answer = await get(appUrl(name));
     assert.equal(answer.status, 200);
     assert.match(answer.body, kind.answers);
-    const app = await eventually('Ready', async () => {
+    const app = await waitFor('Ready', async () => {
       const read = await readApp(name);
       return read.status?.phase === 'Live' ? read : undefined;
     });

@@ -8,11 +8,11 @@ import {
   appUrl,
   baseUrl,
   deleteApps,
-  eventually,
+  waitFor,
   get,
-  kubectl,
+  runKubectl,
   submit,
-  withFiles,
+  runWithFiles,
   type Answer,
 } from '../support/cluster.ts';
 
@@ -75,9 +75,9 @@ const files = {
 const seen = z.looseObject({ enabled: z.boolean(), status: z.int().optional(), body: z.unknown().optional() });
 
 test("a submitted app can use models within the installation's budget, unless the operator changes it", async () => {
-  const ended = await withFiles(name, files, (folder) => submit(folder));
+  const ended = await runWithFiles(name, files, (folder) => submit(folder));
   assert.equal(ended.exitCode, 0, ended.all);
-  const { body } = await eventually(
+  const { body } = await waitFor(
     'an answer of a model inside the app',
     async () => {
       const reported = seen.parse(JSON.parse((await get(appUrl(name))).body));
@@ -94,7 +94,7 @@ test("a submitted app can use models within the installation's budget, unless th
     .parse(body);
   assert.ok(completion.choices[0]?.message.content.startsWith(demoNotice));
 
-  await kubectl(
+  await runKubectl(
     'patch',
     'happ',
     name,
@@ -104,7 +104,7 @@ test("a submitted app can use models within the installation's budget, unless th
     '-p',
     '{"spec":{"models":{"enabled":false}}}',
   );
-  await eventually(
+  await waitFor(
     'the app without models',
     async () => {
       const answer: unknown = JSON.parse((await get(appUrl(name))).body);

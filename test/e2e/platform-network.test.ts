@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-import { eventually, kubectl } from '../support/cluster.ts';
+import { waitFor, runKubectl } from '../support/cluster.ts';
 
 const policies = z.object({
   items: z.array(z.object({ spec: z.object({ podSelector: z.strictObject({}), policyTypes: z.array(z.string()) }) })),
@@ -10,7 +10,7 @@ const policies = z.object({
 
 test('a policy selects every pod of gateway, storage and kube-system in both directions', async () => {
   for (const namespace of ['moorage-gateway', 'moorage-storage', 'kube-system']) {
-    const { items } = policies.parse(JSON.parse(await kubectl('get', 'netpol', '-n', namespace, '-o', 'json')));
+    const { items } = policies.parse(JSON.parse(await runKubectl('get', 'netpol', '-n', namespace, '-o', 'json')));
     assert.ok(
       items.some(({ spec }) => spec.policyTypes.includes('Ingress') && spec.policyTypes.includes('Egress')),
       namespace,
@@ -21,13 +21,13 @@ test('a policy selects every pod of gateway, storage and kube-system in both dir
 /** Address of a pod. */
 async function addressOf(namespace: string, selector: string): Promise<string> {
   const args = ['get', 'pods', '-n', namespace, '-l', selector, '-o', 'jsonpath={.items[0].status.podIP}'] as const;
-  return await kubectl(...args);
+  return await runKubectl(...args);
 }
 
 test('a pod without a policy reaches only visitor ports and DNS', async () => {
   const name = 'e2e-platform-network';
   onTestFinished(() =>
-    kubectl('delete', 'pod', name, '-n', 'default', '--ignore-not-found', '--wait=false').then(() => undefined),
+    runKubectl('delete', 'pod', name, '-n', 'default', '--ignore-not-found', '--wait=false').then(() => undefined),
   );
   const [gateway, dns] = [
     await addressOf('moorage-gateway', 'app.kubernetes.io/name=traefik'),
@@ -51,15 +51,15 @@ print(socket.gethostbyname('traefik.moorage-gateway.svc.cluster.local') != '')`;
     `${dns}:9153`,
     `${dns}:8080`,
   ];
-  await kubectl(
+  await runKubectl(
     ...['run', name, '-n', 'default', '--image=python:3.13-slim-trixie', '--restart=Never', '--command', '--'],
     ...['python', '-c', script, ...targets],
   );
-  const text = await eventually(
+  const text = await waitFor(
     'the pod to end',
     async () => {
-      const phase = await kubectl('get', 'pod', name, '-n', 'default', '-o', 'jsonpath={.status.phase}');
-      return phase === 'Succeeded' || phase === 'Failed' ? await kubectl('logs', name, '-n', 'default') : undefined;
+      const phase = await runKubectl('get', 'pod', name, '-n', 'default', '-o', 'jsonpath={.status.phase}');
+      return phase === 'Succeeded' || phase === 'Failed' ? await runKubectl('logs', name, '-n', 'default') : undefined;
     },
     120,
   );

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { afterAll, test } from 'vitest';
-import { baseUrl, deleteApps, get, readApp, submit, withCopy, withFiles } from '../support/cluster.ts';
+import { baseUrl, deleteApps, get, readApp, submit, runWithCopy, runWithFiles } from '../support/cluster.ts';
 
 /** Made up at run time, so that this repository carries nothing that looks like a key. */
 function awsKey(): string {
@@ -18,7 +18,7 @@ interface Case {
   readonly submit: (name: string) => ReturnType<typeof submit>;
 }
 
-const fixture = (folder: string) => (name: string) => withCopy(folder, name, (copy) => submit(copy));
+const fixture = (folder: string) => (name: string) => runWithCopy(folder, name, (copy) => submit(copy));
 
 const cases: readonly Case[] = [
   {
@@ -27,7 +27,7 @@ const cases: readonly Case[] = [
     file: 'settings.py',
     says: /rotate|revoke/i,
     submit: (name) =>
-      withFiles(
+      runWithFiles(
         name,
         { 'settings.py': `region = "eu-west-1"\naws_access_key_id = "${awsKey()}"\n`, 'index.html': '<p>hi</p>' },
         (folder) => submit(folder),

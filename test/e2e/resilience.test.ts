@@ -10,13 +10,13 @@ import {
   buildsNamespace,
   crash,
   deleteApps,
-  eventually,
+  waitFor,
   get,
-  kubectl,
+  runKubectl,
   readApp,
   submit,
   systemNamespace,
-  withFiles,
+  runWithFiles,
 } from '../support/cluster.ts';
 
 const operator = 'moorage-operator';
@@ -32,7 +32,7 @@ const jobList = z.looseObject({ items: z.array(z.looseObject({ metadata: z.loose
 
 async function listJobs(app: string): Promise<readonly string[]> {
   const jobs = jobList.parse(
-    JSON.parse(await kubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${app}`, '-o', 'json')),
+    JSON.parse(await runKubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${app}`, '-o', 'json')),
   );
   return jobs.items.map((job) => job.metadata.name);
 }
@@ -56,8 +56,8 @@ const ofOperator = ['-n', systemNamespace, '-l', 'app.kubernetes.io/component=op
 
 beforeAll(async () => {
   // For what crashed before, in another run, the kubelet waits minutes. New pods begin anew.
-  await kubectl('delete', 'pods', ...ofOperator);
-  await kubectl('wait', '--for=condition=Available', `deploy/${operator}`, '-n', systemNamespace, '--timeout=120s');
+  await runKubectl('delete', 'pods', ...ofOperator);
+  await runKubectl('wait', '--for=condition=Available', `deploy/${operator}`, '-n', systemNamespace, '--timeout=120s');
 });
 
 test('the operator survives kill -9 in each phase', async (t) => {
@@ -65,7 +65,7 @@ test('the operator survives kill -9 in each phase', async (t) => {
   onTestFinished(() => deleteApps(app));
   const struck: string[] = [];
   // The kubelet waits 10 s and then 20 s before it starts what crashes again and again; the build must outlast that.
-  await withFiles(app, files(35), async (folder) => {
+  await runWithFiles(app, files(35), async (folder) => {
     const submitted = submit(folder);
     const strike = async (): Promise<true | undefined> => {
       const phase = await readApp(app).then(
@@ -76,7 +76,7 @@ test('the operator survives kill -9 in each phase', async (t) => {
         struck.push(phase);
       return phase === 'Live' ? true : undefined;
     };
-    await eventually('live in spite of it', strike, 400);
+    await waitFor('live in spite of it', strike, 400);
     const ended = await submitted;
     assert.equal(ended.exitCode, 0, ended.all);
   });
@@ -91,13 +91,9 @@ test('the operator survives kill -9 in each phase', async (t) => {
 test('the API server can be killed in the middle of a build', async () => {
   const app = 'e2e-api-server';
   onTestFinished(() => deleteApps(app));
-  await withFiles(app, files(8), async (folder) => {
+  await runWithFiles(app, files(8), async (folder) => {
     const submitted = submit(folder);
-    await eventually(
-      'building',
-      async () => ((await readApp(app)).status?.phase === 'Building' ? true : undefined),
-      120,
-    );
+    await waitFor('building', async () => ((await readApp(app)).status?.phase === 'Building' ? true : undefined), 120);
     await restartApiServer();
     const ended = await submitted;
     assert.equal(ended.exitCode, 0, ended.all);
@@ -111,18 +107,18 @@ const podList = z.looseObject({
 
 test('one of two operator replicas leads, and the other takes over when it is killed', async (t) => {
   const holder = (): Promise<string> =>
-    kubectl('get', 'lease', operator, '-n', systemNamespace, '-o', 'jsonpath={.spec.holderIdentity}');
-  await kubectl('wait', '--for=condition=Available', `deploy/${operator}`, '-n', systemNamespace, '--timeout=120s');
+    runKubectl('get', 'lease', operator, '-n', systemNamespace, '-o', 'jsonpath={.spec.holderIdentity}');
+  await runKubectl('wait', '--for=condition=Available', `deploy/${operator}`, '-n', systemNamespace, '--timeout=120s');
   const leader = await holder();
   const pods = podList.parse(
-    JSON.parse(await kubectl('get', 'pods', ...ofOperator, '--field-selector=status.phase=Running', '-o', 'json')),
+    JSON.parse(await runKubectl('get', 'pods', ...ofOperator, '--field-selector=status.phase=Running', '-o', 'json')),
   );
   assert.equal(pods.items.length, 2);
   const pod = pods.items.find(({ metadata }) => leader.startsWith(metadata.name));
   assert.ok(pod !== undefined, `leader ${leader} is one of the pods`);
   const started = performance.now();
   assert.equal(crash(operatorScript, pod.metadata.uid), 1);
-  const next = await eventually('another leads', async () => {
+  const next = await waitFor('another leads', async () => {
     const name = await holder();
     return name === leader || name === '' ? undefined : name;
   });

@@ -8,9 +8,9 @@ import {
   appUrl,
   deleteApps,
   edit,
-  eventually,
+  waitFor,
   get,
-  kubectl,
+  runKubectl,
   readApp,
   removeFiles,
   submit,
@@ -36,7 +36,7 @@ http.server.ThreadingHTTPServer(('', int(os.environ['PORT'])), Handler).serve_fo
 let folder: string;
 let before = '';
 beforeAll(async () => {
-  before = await kubectl('get', ...operator, '-o', `jsonpath={..env[?(@.name=="${setting}")].value}`);
+  before = await runKubectl('get', ...operator, '-o', `jsonpath={..env[?(@.name=="${setting}")].value}`);
   await setGoodAfter('25s');
   folder = writeFiles(name, { 'app.py': script('good', 0), 'requirements.txt': '' });
   const { exitCode, all } = await submit(folder);
@@ -49,12 +49,12 @@ afterAll(async () => {
 });
 
 async function setGoodAfter(value: string): Promise<void> {
-  await kubectl('set', 'env', ...operator, `${setting}=${value}`);
-  await kubectl('rollout', 'status', ...operator, '--timeout=120s');
+  await runKubectl('set', 'env', ...operator, `${setting}=${value}`);
+  await runKubectl('rollout', 'status', ...operator, '--timeout=120s');
 }
 
 async function rolledBackTo(commit: string | undefined): Promise<void> {
-  await eventually(
+  await waitFor(
     'the good commit serving, and the reason',
     async () => {
       const { status } = await readApp(name);
@@ -65,8 +65,8 @@ async function rolledBackTo(commit: string | undefined): Promise<void> {
     180,
   );
   // A Service drops a pod a moment after it stops being ready. Until then, a pod of another commit may still answer.
-  await eventually('the pods of other commits to end', async () => {
-    const commits = await kubectl(
+  await waitFor('the pods of other commits to end', async () => {
+    const commits = await runKubectl(
       'get',
       'pods',
       ...pods,
@@ -79,7 +79,7 @@ async function rolledBackTo(commit: string | undefined): Promise<void> {
 }
 
 test('a commit that crashes every few seconds, and one that does not start, are rolled back to the proven one', async () => {
-  const good = await eventually('it to be good', async () =>
+  const good = await waitFor('it to be good', async () =>
     (await readApp(name)).status?.releases?.find(({ goodAt }) => goodAt !== undefined),
   );
   edit(folder, 'app.py', () => script('restless', 8));

@@ -6,7 +6,7 @@ import {
   appUrl,
   deleteApps,
   edit,
-  eventually,
+  waitFor,
   get,
   readApp,
   removeFiles,
@@ -102,7 +102,7 @@ describe('100 requests a second during a rollout: none fails; then a commit that
     const ended = await submit(folder);
     assert.equal(ended.exitCode, 1, ended.all);
     assert.match(ended.all, /no configuration found/);
-    const app = await eventually('status says which commit serves', async () => {
+    const app = await waitFor('status says which commit serves', async () => {
       const read = await readApp(name);
       return read.status?.rejection === undefined ? undefined : read;
     });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { networkInterfaces } from 'node:os';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { appsNamespace, baseUrl, deleteApps, get, kubectl, submit, withFiles } from '../support/cluster.ts';
+import { appsNamespace, baseUrl, deleteApps, get, runKubectl, submit, runWithFiles } from '../support/cluster.ts';
 
 const name = 'e2e-prober';
 afterAll(() => deleteApps(name));
@@ -12,7 +12,7 @@ async function closedAddresses(): Promise<readonly string[]> {
   const node = Object.values(networkInterfaces()).flatMap((all = []) =>
     all.filter(({ family, internal }) => family === 'IPv4' && !internal).map(({ address }) => address),
   );
-  const hello = await kubectl(
+  const hello = await runKubectl(
     'get',
     'service',
     'hello',
@@ -21,7 +21,7 @@ async function closedAddresses(): Promise<readonly string[]> {
     '-o',
     'jsonpath={.spec.clusterIP}:{.spec.ports[0].port}',
   );
-  const pod = await kubectl(
+  const pod = await runKubectl(
     'get',
     'pods',
     '-n',
@@ -32,7 +32,7 @@ async function closedAddresses(): Promise<readonly string[]> {
     'jsonpath={.items[0].status.podIP}:{.items[0].spec.containers[0].ports[0].containerPort}',
   );
   // A node in a container has an address that this machine has not.
-  const internal = await kubectl(
+  const internal = await runKubectl(
     'get',
     'nodes',
     '-o',
@@ -101,7 +101,7 @@ describe('neither a build step nor an app gets a token, a capability on the node
       Dockerfile:
         'FROM python:3.13-slim-trixie\nCOPY . /app\nWORKDIR /app\nRUN python probe.py\nEXPOSE 8080\nENV PORT=8080\nCMD ["python", "app.py"]\n',
     };
-    const ended = await withFiles(name, files, (folder) => submit(folder));
+    const ended = await runWithFiles(name, files, (folder) => submit(folder));
     assert.equal(ended.exitCode, 0, ended.all);
   });
 
@@ -113,12 +113,12 @@ describe('neither a build step nor an app gets a token, a capability on the node
   });
 
   test('in its running pod', async () => {
-    const report = await kubectl('exec', '-n', appsNamespace, `deploy/${name}`, '--', 'python', 'probe.py');
+    const report = await runKubectl('exec', '-n', appsNamespace, `deploy/${name}`, '--', 'python', 'probe.py');
     assertCaged(report, addresses);
   });
 
   test("as its pods' specs show", async () => {
-    const spec = await kubectl(
+    const spec = await runKubectl(
       'get',
       'deploy',
       name,

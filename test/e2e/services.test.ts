@@ -8,11 +8,11 @@ import {
   appUrl,
   deleteApps,
   edit,
-  eventually,
+  waitFor,
   get,
-  kubectl,
+  runKubectl,
   submit,
-  withFiles,
+  runWithFiles,
 } from '../support/cluster.ts';
 
 const [shop, stranger] = ['e2e-services', 'e2e-services-stranger'];
@@ -97,22 +97,22 @@ async function submitted(folder: string): Promise<void> {
 
 async function addressesOf(name: string, kind: string, path: string): Promise<string[]> {
   const selector = `moorage.dev/app=${name},app.kubernetes.io/component=service`;
-  return (await kubectl('get', kind, '-n', appsNamespace, '-l', selector, '-o', `jsonpath={.items[*]${path}}`))
+  return (await runKubectl('get', kind, '-n', appsNamespace, '-l', selector, '-o', `jsonpath={.items[*]${path}}`))
     .split(' ')
     .filter((text) => text !== '');
 }
 
 test('an app with a database and a cache keeps its rows across a new commit, and other apps reach neither', async () => {
-  await withFiles(shop, { 'compose.yaml': compose, Dockerfile: dockerfile, 'app.py': app }, async (folder) => {
+  await runWithFiles(shop, { 'compose.yaml': compose, Dockerfile: dockerfile, 'app.py': app }, async (folder) => {
     await submitted(folder);
-    await eventually('a row', () => ask('/add'), 120);
+    await waitFor('a row', () => ask('/add'), 120);
     await ask('/add');
     const before = await ask();
     assert.deepEqual(before, { version: 1, rows: before?.rows, cached: before?.rows });
     assert.ok(before.rows >= 2);
     edit(folder, 'app.py', (text) => text.replace('version = 1', 'version = 2'));
     await submitted(folder);
-    const after = await eventually('the second version', async () => {
+    const after = await waitFor('the second version', async () => {
       const said = await ask();
       return said?.version === 2 ? said : undefined;
     });
@@ -123,7 +123,7 @@ test('an app with a database and a cache keeps its rows across a new commit, and
     ...(await addressesOf(shop, 'pod', '.status.podIP')),
   ];
   assert.equal(targets.length, 4);
-  await withFiles(
+  await runWithFiles(
     stranger,
     {
       Dockerfile: 'FROM python:3.13-slim-trixie\nCOPY p.py /p.py\nCMD ["python", "/p.py"]\n',
@@ -131,14 +131,14 @@ test('an app with a database and a cache keeps its rows across a new commit, and
     },
     async (folder) => {
       await submitted(folder);
-      await eventually('the stranger', async () => ((await get(appUrl(stranger))).body === 'here' ? true : undefined));
+      await waitFor('the stranger', async () => ((await get(appUrl(stranger))).body === 'here' ? true : undefined));
       for (const address of targets)
         for (const port of [5432, 6379])
           assert.equal((await get(appUrl(stranger, `/${address}/${port}`))).body, 'refused', `${address}:${port}`);
     },
   );
   await deleteApps(shop);
-  await eventually('its volumes to be gone', async () =>
+  await waitFor('its volumes to be gone', async () =>
     (await addressesOf(shop, 'pvc', '.metadata.name')).length === 0 ? true : undefined,
   );
 });

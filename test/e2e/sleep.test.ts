@@ -9,33 +9,33 @@ import {
   appUrl,
   baseUrl,
   deleteApps,
-  eventually,
+  waitFor,
   get,
-  kubectl,
+  runKubectl,
   readApp,
   submit,
-  withFiles,
+  runWithFiles,
 } from '../support/cluster.ts';
 import { openTab } from '../support/devtools.ts';
-import { evaluateIn, navigate } from '../support/tab.ts';
-import { openEvents, openSocket, listPods, sleeperFiles, timed, untilState } from '../support/sleeper.ts';
+import { evaluateExpression, navigate } from '../support/tab.ts';
+import { openEvents, openSocket, listPods, sleeperFiles, measureTime, waitForState } from '../support/sleeper.ts';
 
 const name = 'e2e-sleeper';
 beforeAll(() =>
-  withFiles(name, sleeperFiles('10s'), async (folder) => {
+  runWithFiles(name, sleeperFiles('10s'), async (folder) => {
     const { exitCode, all } = await submit(folder);
     assert.equal(exitCode, 0, all);
   }),
 );
 afterAll(() => deleteApps(name));
 
-const wake = async (): Promise<Awaited<ReturnType<typeof timed>>> => {
-  await untilState(name, 'Asleep');
-  return timed(appUrl(name));
+const wake = async (): Promise<Awaited<ReturnType<typeof measureTime>>> => {
+  await waitForState(name, 'Asleep');
+  return measureTime(appUrl(name));
 };
 
 test('an unused app sleeps without a pod and stays live, and the next request wakes it', async () => {
-  await untilState(name, 'Asleep');
+  await waitForState(name, 'Asleep');
   assert.deepEqual(await listPods(name), []);
   const { status } = await readApp(name);
   assert.equal(status?.phase, 'Live');
@@ -48,7 +48,7 @@ test('an unused app sleeps without a pod and stays live, and the next request wa
     assert.equal(answer.status, 200);
     assert.match(answer.body, /I am awake/);
   }
-  const wakes = await eventually('the wakes in the status', async () => {
+  const wakes = await waitFor('the wakes in the status', async () => {
     const found = (await readApp(name)).status?.idle?.wakes;
     return found !== undefined && found.count >= 3 ? found : undefined;
   });
@@ -56,15 +56,15 @@ test('an unused app sleeps without a pod and stays live, and the next request wa
 });
 
 test('during a wake, the app answers 100 requests of one client at a time; more are rejected with 429', async () => {
-  await untilState(name, 'Asleep');
-  const answers = await Promise.all(Array.from({ length: 1_000 }, () => timed(appUrl(name))));
+  await waitForState(name, 'Asleep');
+  const answers = await Promise.all(Array.from({ length: 1_000 }, () => measureTime(appUrl(name))));
   const statuses = Object.groupBy(answers, ({ status }) => String(status));
   assert.deepEqual(Object.keys(statuses), ['200', '429']);
   assert.ok((statuses['200']?.length ?? 0) >= 100);
 });
 
 test('a WebSocket and an event stream connect through a wake, and the app does not sleep while they are open', async () => {
-  await untilState(name, 'Asleep');
+  await waitForState(name, 'Asleep');
   const [events, socket] = await Promise.all([openEvents(appUrl(name, '/events')), openSocket(appUrl(name, '/ws'))]);
   assert.equal(events.statusCode, 200);
   const back = once(socket, 'data') as Promise<[Buffer]>;
@@ -80,12 +80,15 @@ test('a WebSocket and an event stream connect through a wake, and the app does n
   assert.equal((await again)[0].toString(), 'still there');
   socket.destroy();
   events.destroy();
-  await untilState(name, 'Asleep');
+  await waitForState(name, 'Asleep');
 });
 
 test('a client that does not wait gets a problem, and a browser gets a page', async () => {
-  await untilState(name, 'Asleep');
-  const [impatient, held] = await Promise.all([timed(appUrl(name), { prefer: 'wait=0' }), timed(appUrl(name))]);
+  await waitForState(name, 'Asleep');
+  const [impatient, held] = await Promise.all([
+    measureTime(appUrl(name), { prefer: 'wait=0' }),
+    measureTime(appUrl(name)),
+  ]);
   assert.equal(impatient.status, 503);
   assert.match(String(impatient.headers['content-type']), /problem\+json/);
   assert.match(String(impatient.headers['retry-after']), /^\d+$/);
@@ -94,17 +97,17 @@ test('a client that does not wait gets a problem, and a browser gets a page', as
 
 test('a person who opens a slow app sees a waiting page, and then the app, without further action', async () => {
   const slow = JSON.stringify({ spec: { run: { env: [{ name: 'DELAY_MS', value: '5000' }] } } });
-  await kubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', slow);
-  await untilState(name, 'Awake');
-  await untilState(name, 'Asleep');
+  await runKubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', slow);
+  await waitForState(name, 'Awake');
+  await waitForState(name, 'Asleep');
   const tab = await openTab();
   try {
     await tab.send('Page.enable');
     const heading = (): Promise<string> =>
-      evaluateIn(tab, `document.querySelector('h1')?.textContent ?? ''`, z.string()).catch(() => '');
+      evaluateExpression(tab, `document.querySelector('h1')?.textContent ?? ''`, z.string()).catch(() => '');
     await navigate(tab, appUrl(name).href);
     assert.equal(await heading(), `${name} is waking up`);
-    await eventually('the app in the same tab', async () => ((await heading()) === 'I am awake' ? true : undefined));
+    await waitFor('the app in the same tab', async () => ((await heading()) === 'I am awake' ? true : undefined));
   } finally {
     await tab.close();
   }
@@ -122,7 +125,7 @@ const podList = z.object({
 
 async function requestsOf(): Promise<string> {
   const { items } = podList.parse(
-    JSON.parse(await kubectl('get', 'pods', '-n', appsNamespace, '-l', `moorage.dev/app=${name}`, '-o', 'json')),
+    JSON.parse(await runKubectl('get', 'pods', '-n', appsNamespace, '-l', `moorage.dev/app=${name}`, '-o', 'json')),
   );
   const { cpu = '', memory = '' } = items[0]?.spec.containers[0]?.resources.requests ?? {};
   return `${cpu} ${memory}`;
@@ -130,12 +133,12 @@ async function requestsOf(): Promise<string> {
 
 test('a napping app keeps its process, requests a minimum, and responds immediately', async () => {
   const nap = JSON.stringify({ spec: { run: { idle: 'nap' } } });
-  await kubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', nap);
-  await untilState(name, 'Napping');
-  await eventually('a minimum', async () => ((await requestsOf()) === '1m 1Mi' ? true : undefined));
+  await runKubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', nap);
+  await waitForState(name, 'Napping');
+  await waitFor('a minimum', async () => ((await requestsOf()) === '1m 1Mi' ? true : undefined));
   const pods = await listPods(name);
-  assert.equal((await timed(appUrl(name))).status, 200);
-  await untilState(name, 'Awake');
+  assert.equal((await measureTime(appUrl(name))).status, 200);
+  await waitForState(name, 'Awake');
   assert.deepEqual(await listPods(name), pods);
-  await eventually('its requests of before', async () => ((await requestsOf()) === '1m 1Mi' ? undefined : true));
+  await waitFor('its requests of before', async () => ((await requestsOf()) === '1m 1Mi' ? undefined : true));
 });

@@ -6,7 +6,7 @@ import {
   appUrl,
   deleteApps,
   edit,
-  eventually,
+  waitFor,
   get,
   readApp,
   removeFiles,
@@ -23,7 +23,7 @@ beforeAll(async () => {
   folder = writeFiles(name, volumeAppFiles);
   const { exitCode, all } = await submit(folder);
   assert.equal(exitCode, 0, all);
-  const { body } = await eventually('a response', async () => {
+  const { body } = await waitFor('a response', async () => {
     const answer = await get(appUrl(name));
     return answer.status === 200 ? answer : undefined;
   });

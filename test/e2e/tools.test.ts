@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, it, test } from 'vitest';
 import { z } from 'zod';
 import { demoNotice } from '../../api/models/router/demo-router.ts';
 import { memorySession, shownCalls } from '../show/calls.ts';
-import { baseUrl, get, kubectl, systemNamespace } from '../support/cluster.ts';
+import { baseUrl, get, runKubectl, systemNamespace } from '../support/cluster.ts';
 import { columns, look, type PageLayout } from '../support/services/pdf-translator.ts';
 import { callOnCluster, type ClusterCall } from '../support/tools/cluster-call.ts';
 import { spokenSentence, startPublicSite, type PublicSite } from '../support/tools/public-site.ts';
@@ -180,8 +180,16 @@ describe('what a service compromised by its input can access', () => {
   /** Which of the addresses its pod reaches, its user, and what else it finds, a word each. */
   const found = async (service: string): Promise<string[]> => {
     const { hostname, port } = new URL(site.url);
-    const cluster = await kubectl('-n', 'default', 'get', 'service', 'kubernetes', '-o', 'jsonpath={.spec.clusterIP}');
-    const api = await kubectl(
+    const cluster = await runKubectl(
+      '-n',
+      'default',
+      'get',
+      'service',
+      'kubernetes',
+      '-o',
+      'jsonpath={.spec.clusterIP}',
+    );
+    const api = await runKubectl(
       '-n',
       systemNamespace,
       'get',
@@ -197,7 +205,16 @@ describe('what a service compromised by its input can access', () => {
       '[ -e /var/run/secrets/kubernetes.io ] && echo token',
       'true',
     ].join('; ');
-    const out = await kubectl('-n', systemNamespace, 'exec', `deploy/moorage-${service}`, '--', 'bash', '-c', script);
+    const out = await runKubectl(
+      '-n',
+      systemNamespace,
+      'exec',
+      `deploy/moorage-${service}`,
+      '--',
+      'bash',
+      '-c',
+      script,
+    );
     return out.split('\n').filter((line) => line !== '');
   };
 
@@ -233,7 +250,7 @@ test('services behind tools are confined, and use at most 6 GiB', async () => {
   const services =
     'app.kubernetes.io/component in (speech,languagetool,pdftranslator,gotenberg,gotenberg-proxy,searxng)';
   const { items } = podList.parse(
-    JSON.parse(await kubectl('-n', systemNamespace, 'get', 'pods', '-l', services, '-o', 'json')),
+    JSON.parse(await runKubectl('-n', systemNamespace, 'get', 'pods', '-l', services, '-o', 'json')),
   );
   assert.ok(items.length >= 5, items.map(({ metadata }) => metadata.name).join(', '));
   let mebibytes = 0;

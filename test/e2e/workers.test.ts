@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import sharp from 'sharp';
 import { beforeAll, describe, test } from 'vitest';
 import { z } from 'zod';
-import { baseUrl, crash, eventually, get, kubectl, systemNamespace, type Answer } from '../support/cluster.ts';
+import { baseUrl, crash, waitFor, get, runKubectl, systemNamespace, type Answer } from '../support/cluster.ts';
 
 const findings = z.object({
   uid: z.number(),
@@ -42,7 +42,7 @@ Promise.all(ADDRESSES.map(reach)).then((reached) => console.log(JSON.stringify({
 })));
 `;
 
-const inSystem = (...args: readonly string[]): Promise<string> => kubectl('-n', systemNamespace, ...args);
+const inSystem = (...args: readonly string[]): Promise<string> => runKubectl('-n', systemNamespace, ...args);
 
 async function lookFrom(pod: string, addresses: readonly string[] = []): Promise<Findings> {
   const script = look.replace('ADDRESSES', JSON.stringify(addresses));
@@ -72,7 +72,7 @@ async function pods(component?: string): Promise<readonly string[]> {
 /** Where a worker is at work, found by giving it some. */
 async function podOfAWorker(): Promise<string> {
   const call = tool('run_code', { code: 'const until = Date.now() + 6000; while (Date.now() < until); "done"' });
-  const found = await eventually(
+  const found = await waitFor(
     'no pod has a worker',
     async () => {
       for (const pod of await pods())
@@ -112,7 +112,7 @@ async function innerAddresses(): Promise<readonly string[]> {
     pod('operator'),
     pod('postgres'),
     of('nodes', '{.items[0].status.addresses[?(@.type=="InternalIP")].address}'),
-    kubectl('get', 'service', '-n', 'kube-system', '-o', 'jsonpath={.items[0].spec.clusterIP}'),
+    runKubectl('get', 'service', '-n', 'kube-system', '-o', 'jsonpath={.items[0].spec.clusterIP}'),
   ]);
   return [
     ...[8080, 8081, 9090].map((port) => `${api}:${port}`),
@@ -218,7 +218,7 @@ describe('tools in workers', () => {
       assert.ok(status === 200 || status === 503, body);
       if (status === 503) assert.match(`${body} ${String(headers['retry-after'])}`, /tool-busy.* 5$/s);
     }
-    await eventually('run_code answers again', async () =>
+    await waitFor('run_code answers again', async () =>
       (await tool('run_code', { code: '6 * 7' })).status === 200 ? true : undefined,
     );
   });

@@ -10,10 +10,10 @@ import { formatMoney, type Money, parseMoney, sumMoney } from '../../api/billing
 import { type BenchmarkManifest, loadBenchmarks } from '../../api/catalog/bench/tasks/task.ts';
 import { readCatalog } from '../../api/models/catalog.ts';
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
-import { type Behaviour, type Key, keyOf, upstream } from '../support/bench/lab.ts';
+import { type Behaviour, type Key, createKey, upstream } from '../support/bench/lab.ts';
 import { useRouter } from '../support/bench/cluster-router.ts';
-import { baseUrl, get, kubectl, systemNamespace } from '../support/cluster.ts';
-import { freePort } from '../support/free-port.ts';
+import { baseUrl, get, runKubectl, systemNamespace } from '../support/cluster.ts';
+import { findFreePort } from '../support/free-port.ts';
 import { startLiteLlm } from '../support/models/litellm.ts';
 
 const usage = `usage: npm run show:benchmarks -- SLUG [SLUG ...]
@@ -98,7 +98,7 @@ function perToken(perMillion: Money): string {
 
 /** @returns the URL of the cluster's database on this machine */
 async function forwardDatabase(): Promise<{ url: string; close: () => Promise<void> }> {
-  const secret = await kubectl(
+  const secret = await runKubectl(
     '-n',
     systemNamespace,
     'get',
@@ -107,7 +107,7 @@ async function forwardDatabase(): Promise<{ url: string; close: () => Promise<vo
     '-o',
     'jsonpath={.data.url}',
   );
-  const port = await freePort();
+  const port = await findFreePort();
   const child = execa(
     '.moorage/kubectl',
     ['-n', systemNamespace, 'port-forward', 'svc/moorage-postgres', `${port}:5432`],
@@ -167,7 +167,7 @@ async function learnQuestions(manifest: BenchmarkManifest, signal: AbortSignal):
       [manifest.app],
     );
     const [row] = z.array(seedsRow).parse(rows);
-    if (row !== undefined) key = keyOf(manifest, { seed: row.seed, heldBack: row.held_back_seed }, runs);
+    if (row !== undefined) key = createKey(manifest, { seed: row.seed, heldBack: row.held_back_seed }, runs);
     await sleep(lookMs);
   }
 }

@@ -10,7 +10,7 @@ import { createWorkers } from '../../api/tools/engine/workers/pool.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { chartsOf, judge, kinds } from '../corpus/charts/judge.ts';
 import { deckCases, judgeDeck, slidesToolWith } from '../corpus/decks/judge.ts';
-import { servicesWith } from '../support/tools/call.ts';
+import { createServices } from '../support/tools/call.ts';
 import { sheets, type Shown } from './sheet.ts';
 
 const usage = 'usage: node test/show/charts-and-slides.ts --out DIR [--like TEXT] [--publish FILE]';
@@ -48,7 +48,7 @@ function note(row: Row): void {
 }
 
 async function charts(): Promise<void> {
-  const tool = createMakeChartTool(servicesWith({ workers }));
+  const tool = createMakeChartTool(createServices({ workers }));
   for (const kind of kinds) {
     const pictures: Shown[] = [];
     for (const each of chartsOf(kind).filter(({ name }) => name.includes(like))) {

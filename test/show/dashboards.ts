@@ -18,8 +18,8 @@ import {
 } from '../support/monitoring/activity.ts';
 import { dashboardPage } from '../support/monitoring/dashboard-page.ts';
 import { startLab } from '../support/monitoring/lab.ts';
-import { prometheusAt, startPrometheus } from '../support/monitoring/prometheus.ts';
-import { pictureOf } from '../support/pages/views.ts';
+import { createPrometheusClient, startPrometheus } from '../support/monitoring/prometheus.ts';
+import { takePicture } from '../support/pages/views.ts';
 import { navigate } from '../support/tab.ts';
 
 const usage = `usage: npm run show:dashboards -- [--prometheus URL] [--minutes N] [FOLDER]
@@ -52,11 +52,11 @@ async function draw(from: string): Promise<number> {
       mobile: false,
     });
     for (const dashboard of dashboards) {
-      const { page, empty } = await dashboardPage(dashboard, prometheusAt(from), window);
+      const { page, empty } = await dashboardPage(dashboard, createPrometheusClient(from), window);
       const file = join(folder, `${dashboard.name}.html`);
       writeFileSync(file, page);
       await navigate(tab, `file://${file}`);
-      writeFileSync(join(folder, `${dashboard.name}.png`), await pictureOf(tab));
+      writeFileSync(join(folder, `${dashboard.name}.png`), await takePicture(tab));
       faults += empty.length;
       const said = empty.length === 0 ? 'every panel has data' : `no data: ${empty.join(', ')}`;
       process.stdout.write(`${`${dashboard.name}.png`.padEnd(28)} ${said}\n`);

@@ -7,7 +7,7 @@ import { createRenderDiagramTool } from '../../api/tools/builtin/render-diagram/
 import { createWorkers } from '../../api/tools/engine/workers/pool.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { corpusOf, judge, kinds, type Judged } from '../corpus/diagrams/judge.ts';
-import { servicesWith } from '../support/tools/call.ts';
+import { createServices } from '../support/tools/call.ts';
 import { sheets } from './sheet.ts';
 
 const usage = 'usage: node test/show/diagrams.ts --out DIR [--only mermaid|d2|graphviz] [--like TEXT] [--publish FILE]';
@@ -26,7 +26,7 @@ const { out, only, like, publish } = readCommandLine(
 if (out === '') throw new Error(usage);
 
 const workers = createWorkers();
-const tool = createRenderDiagramTool(servicesWith({ workers }));
+const tool = createRenderDiagramTool(createServices({ workers }));
 mkdirSync(out, { recursive: true });
 const lines: string[] = [];
 const counts = new Map<string, Record<Judged['verdict'], number>>();

@@ -9,7 +9,7 @@ import { createWorkers } from '../../api/tools/engine/workers/pool.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { languages, scoreOf, sentencesOf, verdictOf, type Verdict } from '../corpus/grammar/corpus.ts';
 import { startLanguageTool } from '../support/services/languagetool.ts';
-import { call, servicesWith } from '../support/tools/call.ts';
+import { call, createServices } from '../support/tools/call.ts';
 
 const usage = 'usage: npm run show:grammar [-- --publish FILE] [--only harper]';
 const { publish, only } = readCommandLine(
@@ -22,7 +22,7 @@ type Check = (text: string, language: string) => Promise<string>;
 const workers = createWorkers();
 const server = only === 'harper' ? undefined : await startLanguageTool();
 const urls = server === undefined ? {} : { languagetool: server.url };
-const tool = createCheckGrammarTool(servicesWith({ workers, urls }));
+const tool = createCheckGrammarTool(createServices({ workers, urls }));
 const signal = AbortSignal.timeout(1_200_000);
 const byTool: Check = async (text, language) =>
   z.object({ corrected: z.string() }).parse((await call(tool, { text, language })).result).corrected;

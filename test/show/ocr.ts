@@ -10,7 +10,7 @@ import { ocrLanguages, createOcrImageTool } from '../../api/tools/builtin/ocr-im
 import { resolveLanguageFile } from '../../api/tools/builtin/ocr-image/thread.ts';
 import { createWorkers } from '../../api/tools/engine/workers/pool.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
-import { call, servicesWith } from '../support/tools/call.ts';
+import { call, createServices } from '../support/tools/call.ts';
 import { scannedPage, scannedPdf } from '../support/tools/scan.ts';
 
 const usage = 'usage: npm run show:ocr -- --out DIR [--publish FILE]';
@@ -34,7 +34,7 @@ const fonts: Readonly<Record<string, string>> = {
 };
 const answer = z.object({ text: z.string(), confidence: z.number() });
 const workers = createWorkers();
-const tool = createOcrImageTool(servicesWith({ workers }));
+const tool = createOcrImageTool(createServices({ workers }));
 mkdirSync(out, { recursive: true });
 
 const rows: string[] = [];

@@ -7,9 +7,9 @@ import { run } from '../../localnode/shell.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { serve, stop } from '../support/api/http-app.ts';
 import { openTab } from '../support/devtools.ts';
-import { exclusively } from '../support/exclusively.ts';
-import { judgedPages, pagePaths } from '../support/pages/judged.ts';
-import { accessibilityFaults, openView, pictureOf, views, type View } from '../support/pages/views.ts';
+import { runExclusively } from '../support/exclusively.ts';
+import { listJudgedPages, pagePaths } from '../support/pages/judged.ts';
+import { findAccessibilityFaults, openView, takePicture, views, type View } from '../support/pages/views.ts';
 
 const usage = `usage: npm run show:pages -- [--url URL] [--paths PATH,...] [FOLDER]
 
@@ -38,8 +38,8 @@ async function look(origin: string): Promise<number> {
       for (const view of views) {
         await openView(tab, origin, path, view);
         const name = nameOf(path, view);
-        writeFileSync(join(folder, name), await pictureOf(tab));
-        const found = await accessibilityFaults(tab);
+        writeFileSync(join(folder, name), await takePicture(tab));
+        const found = await findAccessibilityFaults(tab);
         faults += found.length;
         process.stdout.write(
           `${name.padEnd(72)} ${found.length === 0 ? 'axe: nothing' : `axe: ${found.join('; ')}`}\n`,
@@ -53,9 +53,9 @@ async function look(origin: string): Promise<number> {
 
 // Pages bring no fonts: without one for Chinese on the machine, pictures show boxes.
 if (!existsSync('/usr/share/fonts/opentype/noto'))
-  await exclusively(() => run('apt-get', ['install', '--yes', 'fonts-noto-cjk']));
+  await runExclusively(() => run('apt-get', ['install', '--yes', 'fonts-noto-cjk']));
 mkdirSync(folder, { recursive: true });
-const server = url === undefined ? await serve(judgedPages().app) : undefined;
+const server = url === undefined ? await serve(listJudgedPages().app) : undefined;
 try {
   const faults = await look(server === undefined ? (url ?? '') : `http://127.0.0.1:${server.port}`);
   process.stdout.write(`${paths.length * views.length} pictures in ${folder}; axe found ${faults} faults\n`);

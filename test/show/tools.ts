@@ -15,14 +15,14 @@ import { readCommandLine } from '../../lib/command-line.ts';
 import { reply, startScriptedRouter } from '../support/models/scripted-router.ts';
 import { page, startWeb, type Web } from '../support/tools/fetch/web.ts';
 import { lettersPng } from '../support/tools/letters.ts';
-import { says } from '../support/tools/model-lab.ts';
+import { createAnswer } from '../support/tools/model-lab.ts';
 import { sampleToolApp, type ToolSample } from '../support/tools/sample.ts';
 import { startPostgres } from '../support/ledger/postgres.ts';
 import { startGotenberg } from '../support/services/gotenberg.ts';
 import { startLanguageTool } from '../support/services/languagetool.ts';
 import { modelWords } from '../support/tools/model-words.ts';
 import { columns, startPdfTranslator } from '../support/services/pdf-translator.ts';
-import { speak, speechModel, startSpeech } from '../support/services/speech.ts';
+import { createSpeech, speechModel, startSpeech } from '../support/services/speech.ts';
 import { shownCalls, type ShownCall } from './calls.ts';
 
 const usage = `usage: npm run show:tools -- [FOLDER]
@@ -70,7 +70,10 @@ async function startSite(): Promise<Web> {
     });
   const web: Web = await startWeb({
     '/page.html': page('text/html; charset=utf-8', html),
-    '/spoken.mp3': page('audio/mpeg', await speak('The ship left the harbor at noon and sailed to the island.', 'mp3')),
+    '/spoken.mp3': page(
+      'audio/mpeg',
+      await createSpeech('The ship left the harbor at noon and sailed to the island.', 'mp3'),
+    ),
     '/columns.pdf': page('application/pdf', columns()),
     '/letters.png': page('image/png', await lettersPng(['HARBOUR MASTER', 'Berth 42'])),
     '/works/10.1038%2F171737a0': page('application/json', JSON.stringify({ status: 'ok', message: work })),
@@ -136,7 +139,7 @@ async function show(sample: ToolSample, { tool, input, options = {}, standIn = '
 mkdirSync(folder, { recursive: true });
 const router = await startScriptedRouter({
   '/key': reply(200, '{"data":{}}'),
-  ...Object.fromEntries(readCatalog().models.map(({ upstream }) => [upstream, says(modelWords, '0.000123')])),
+  ...Object.fromEntries(readCatalog().models.map(({ upstream }) => [upstream, createAnswer(modelWords, '0.000123')])),
 });
 const web = await startSite();
 const [postgres, gotenberg, languageTool, speech, translator] = await Promise.all([

@@ -8,8 +8,8 @@ import type { Values } from '../../charts/values.ts';
 import { getBinariesFolder, getBinaryPath, buildPart } from '../../localnode/binaries/build.ts';
 import { gatewayApiFolder } from '../../localnode/node/addons.ts';
 import { run } from '../../localnode/shell.ts';
-import { exclusively } from './exclusively.ts';
-import { established, type ApiServer } from './kubernetes/api-server.ts';
+import { runExclusively } from './exclusively.ts';
+import { waitUntilEstablished, type ApiServer } from './kubernetes/api-server.ts';
 
 export const chart = new URL('../../charts/moorage', import.meta.url).pathname;
 
@@ -45,15 +45,15 @@ process.once('SIGTERM', () => {
 let files = 0;
 
 /** Writes values to a file for helm and gives its path. */
-export function valuesFile(values: object): string {
+export function writeValuesFile(values: object): string {
   const path = join(scratch, `values-${++files}.yaml`);
   writeFileSync(path, stringify(values));
   return path;
 }
 
 /** Runs helm; rejects with what it said. */
-export async function helm(args: readonly string[], server?: ApiServer): Promise<string> {
-  await exclusively(() => buildPart('helm'));
+export async function runHelm(args: readonly string[], server?: ApiServer): Promise<string> {
+  await runExclusively(() => buildPart('helm'));
   const folders = {
     HELM_CACHE_HOME: join(scratch, 'cache'),
     HELM_CONFIG_HOME: join(scratch, 'config'),
@@ -66,14 +66,14 @@ export async function helm(args: readonly string[], server?: ApiServer): Promise
 
 /** Every object of the chart with these values. */
 export async function render(values: object): Promise<Rendered[]> {
-  const text = await helm([
+  const text = await runHelm([
     'template',
     'moorage',
     chart,
     '--namespace',
     'moorage-system',
     '--values',
-    valuesFile(values),
+    writeValuesFile(values),
   ]);
   return parseAllDocuments(text)
     .map((document) => document.toJS() as unknown)
@@ -83,7 +83,7 @@ export async function render(values: object): Promise<Rendered[]> {
 
 /** Installs or upgrades the release on a real API server. */
 export async function install(server: ApiServer, values: object, from = chart): Promise<void> {
-  await helm(
+  await runHelm(
     [
       'upgrade',
       '--install',
@@ -93,14 +93,14 @@ export async function install(server: ApiServer, values: object, from = chart): 
       'moorage-system',
       '--create-namespace',
       '--values',
-      valuesFile(values),
+      writeValuesFile(values),
     ],
     server,
   );
 }
 
 /** A copy of the chart with one of its files changed, as an older version might have been. */
-export function changedChart(file: string, change: (text: string) => string): string {
+export function createChangedChart(file: string, change: (text: string) => string): string {
   const copy = mkdtempSync(join(scratch, 'chart-'));
   cpSync(chart, copy, { recursive: true });
   writeFileSync(join(copy, file), change(readFileSync(join(copy, file), 'utf8')));
@@ -108,11 +108,7 @@ export function changedChart(file: string, change: (text: string) => string): st
 }
 
 /** Hands objects to kubectl on its standard input; resolves to what it printed. */
-export function kubectlWith(
-  server: ApiServer,
-  objects: readonly object[],
-  ...args: readonly string[]
-): Promise<string> {
+export function runKubectl(server: ApiServer, objects: readonly object[], ...args: readonly string[]): Promise<string> {
   const input = objects.map((object) => JSON.stringify(object)).join('\n---\n');
   return run(join(getBinariesFolder('kubernetes'), 'kubectl'), [...args, '-f', '-'], {
     env: server.environment,
@@ -123,17 +119,17 @@ export function kubectlWith(
 /** Adds the types of the Gateway API, which the chart takes as given. */
 export async function addGatewayTypes(server: ApiServer): Promise<void> {
   await server.kubectl('apply', '--server-side', '-f', gatewayApiFolder);
-  await established(server, 'gateways.gateway.networking.k8s.io', 'httproutes.gateway.networking.k8s.io');
+  await waitUntilEstablished(server, 'gateways.gateway.networking.k8s.io', 'httproutes.gateway.networking.k8s.io');
 }
 
 /** The objects of one kind. */
-export function ofKind(objects: readonly Rendered[], kind: string): Rendered[] {
+export function selectKind(objects: readonly Rendered[], kind: string): Rendered[] {
   return objects.filter((one) => one.kind === kind);
 }
 
 /** The object of that kind and name. @throws Error when there is none. */
-export function named(objects: readonly Rendered[], kind: string, name: string): Rendered {
-  const found = ofKind(objects, kind).find((one) => one.metadata.name === name);
+export function findNamed(objects: readonly Rendered[], kind: string, name: string): Rendered {
+  const found = selectKind(objects, kind).find((one) => one.metadata.name === name);
   if (found === undefined) throw new Error(`no ${kind} ${name}`);
   return found;
 }
@@ -156,15 +152,15 @@ const secrets: Readonly<Record<string, string>> = {
 };
 
 /** The variables that a process of the chart is given as plain text; those from elsewhere are undefined. */
-export function environmentOf(
+export function readEnvironment(
   objects: readonly Rendered[],
   component: 'operator' | 'api' | (string & {}),
 ): Record<string, string | undefined> {
-  const [only] = workload.parse(named(objects, 'Deployment', `moorage-${component}`)).spec.template.spec.containers;
+  const [only] = workload.parse(findNamed(objects, 'Deployment', `moorage-${component}`)).spec.template.spec.containers;
   return Object.fromEntries(only?.env.map(({ name, value }) => [name, value ?? secrets[name]]) ?? []);
 }
 
 /** The pod spec of a Deployment. */
-export function podSpecOf(deployment: object): Readonly<Record<string, unknown>> {
+export function readPodSpec(deployment: object): Readonly<Record<string, unknown>> {
   return workload.parse(deployment).spec.template.spec;
 }

@@ -10,20 +10,20 @@ export interface Citation {
 const folder = join(import.meta.dirname, '..');
 
 /** Every citation of every test, and of the suites that several tests share. */
-export function citations(): Citation[] {
+export function listCitations(): Citation[] {
   return globSync('**/*.ts', {
     cwd: folder,
     exclude: ['fixtures/**', 'support/citations.ts', 'requirements.ts', 'unit/requirements.test.ts'],
   })
     .sort()
-    .flatMap((file) => citedIn(readFileSync(join(folder, file), 'utf8')).map((id) => ({ id, file })));
+    .flatMap((file) => listCitedIds(readFileSync(join(folder, file), 'utf8')).map((id) => ({ id, file })));
 }
 
 /**
  * The ids that the strings of a source cite: titles of tests, and names of cases that become titles. What comments say
  * does not count.
  */
-export function citedIn(source: string): string[] {
+export function listCitedIds(source: string): string[] {
   const strings = source
     .split('\n')
     .filter((line) => !/^\s*(\/\/|\*|\/\*)/.test(line))

@@ -60,13 +60,13 @@ export async function getBytes(url: URL): Promise<Uint8Array> {
 }
 
 /** Runs kubectl on the cluster that `npm run up` made. */
-export async function kubectl(...args: readonly string[]): Promise<string> {
+export async function runKubectl(...args: readonly string[]): Promise<string> {
   const { stdout } = await execa('.moorage/kubectl', args, { env: { KUBECONFIG: '.moorage/kubeconfig' } });
   return stdout;
 }
 
 export async function readApp(name: string): Promise<HostedApp> {
-  return hostedApp.parse(JSON.parse(await kubectl('get', 'happ', name, '-n', appsNamespace, '-o', 'json')));
+  return hostedApp.parse(JSON.parse(await runKubectl('get', 'happ', name, '-n', appsNamespace, '-o', 'json')));
 }
 
 /** Runs `npm run submit` on a folder; never throws, the exit code is part of what is tested. */
@@ -83,7 +83,7 @@ export async function submit(
 }
 
 /** A copy of a fixture in a folder of its own, whose name becomes the app's; gone after `use`. */
-export async function withCopy<T>(fixture: string, name: string, use: (folder: string) => Promise<T>): Promise<T> {
+export async function runWithCopy<T>(fixture: string, name: string, use: (folder: string) => Promise<T>): Promise<T> {
   const parent = mkdtempSync(join(tmpdir(), 'moorage-e2e-'));
   const folder = join(parent, name);
   cpSync(join('test/fixtures', fixture), folder, { recursive: true });
@@ -109,7 +109,7 @@ export function removeFiles(folder: string): void {
 }
 
 /** The same, removed after `use`. */
-export async function withFiles<T>(
+export async function runWithFiles<T>(
   name: string,
   files: Readonly<Record<string, string>>,
   use: (folder: string) => Promise<T>,
@@ -153,7 +153,7 @@ function runs(pid: string, script: string, podUid: string): boolean {
 }
 
 /** Asks until `probe` gives a value, or fails with what was seen last. */
-export async function eventually<T>(what: string, probe: () => Promise<T | undefined>, seconds = 60): Promise<T> {
+export async function waitFor<T>(what: string, probe: () => Promise<T | undefined>, seconds = 60): Promise<T> {
   const end = Date.now() + seconds * 1000;
   let last: unknown;
   while (Date.now() < end) {
@@ -171,8 +171,8 @@ export async function eventually<T>(what: string, probe: () => Promise<T | undef
 /** Deletes apps and waits until nothing of them is left. */
 export async function deleteApps(...names: readonly string[]): Promise<void> {
   if (names.length > 0)
-    await kubectl('delete', 'happ', ...names, '-n', appsNamespace, '--ignore-not-found', '--timeout=120s');
+    await runKubectl('delete', 'happ', ...names, '-n', appsNamespace, '--ignore-not-found', '--timeout=120s');
   // Volumes and generated passwords outlive an app.
   for (const name of names)
-    await kubectl('delete', 'pvc,secret', '-n', appsNamespace, '-l', `moorage.dev/app=${name}`, '--wait=false');
+    await runKubectl('delete', 'pvc,secret', '-n', appsNamespace, '-l', `moorage.dev/app=${name}`, '--wait=false');
 }

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { run } from '../../localnode/shell.ts';
-import { exclusively } from './exclusively.ts';
+import { runExclusively } from './exclusively.ts';
 
 const program = '/usr/bin/chromium';
 /** What pictures are drawn with: the browser, and fonts of most scripts. */
@@ -44,7 +44,7 @@ interface Devtools {
 /** Installs the browser where it is not there. */
 export async function ensureBrowser(): Promise<void> {
   if (!existsSync(program) || !existsSync(emoji))
-    await exclusively(() => run('apt-get', ['install', '--yes', ...packages]));
+    await runExclusively(() => run('apt-get', ['install', '--yes', ...packages]));
 }
 
 /** Starts a browser with an empty tab. */

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 const lock = join(tmpdir(), 'moorage-test-install.lock');
 
 /** Runs work while no other process of this machine does. It must not be used within itself. The lock dies with us. */
-export async function exclusively<T>(work: () => T | Promise<T>): Promise<T> {
+export async function runExclusively<T>(work: () => T | Promise<T>): Promise<T> {
   const holder = spawn('flock', [lock, 'sh', '-c', 'echo; exec cat'], { stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = once(holder, 'exit');
   await Promise.race([

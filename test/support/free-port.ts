@@ -20,7 +20,7 @@ let next = (process.pid * 37) % count;
  * A port that nothing listens on, for a program that listens later. No other process of tests is given the same one
  * while this process lives, and no outgoing connection takes it.
  */
-export async function freePort(): Promise<number> {
+export async function findFreePort(): Promise<number> {
   for (let tries = 0; tries < count; tries += 1) {
     const port = first + next;
     next = (next + 1) % count;

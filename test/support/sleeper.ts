@@ -5,7 +5,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { Socket } from 'node:net';
 import { Agent, request as ask } from 'undici';
-import { appsNamespace, eventually, kubectl, readApp } from './cluster.ts';
+import { appsNamespace, waitFor, runKubectl, readApp } from './cluster.ts';
 
 export const sleeperFiles = (idleAfter: string): Readonly<Record<string, string>> => ({
   'package.json': JSON.stringify({ name: 'sleeper', private: true, scripts: { start: 'node server.js' } }),
@@ -46,7 +46,7 @@ const agent = new Agent({
 });
 
 /** Status and body, and milliseconds until both were there. */
-export async function timed(
+export async function measureTime(
   url: URL,
   headers: Record<string, string> = {},
 ): Promise<{ status: number; body: string; ms: number; headers: Readonly<Record<string, unknown>> }> {
@@ -57,8 +57,8 @@ export async function timed(
 }
 
 /** Waits until the app is in that state, and without pods if it is asleep. */
-export async function untilState(name: string, state: string, seconds = 120): Promise<void> {
-  await eventually(
+export async function waitForState(name: string, state: string, seconds = 120): Promise<void> {
+  await waitFor(
     `${name} to be ${state}`,
     async () => {
       const { status } = await readApp(name);
@@ -71,7 +71,7 @@ export async function untilState(name: string, state: string, seconds = 120): Pr
 
 /** Names of its pods. */
 export async function listPods(name: string): Promise<string[]> {
-  const text = await kubectl(
+  const text = await runKubectl(
     'get',
     'pods',
     '-n',

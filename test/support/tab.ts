@@ -23,7 +23,7 @@ export async function navigate(tab: Tab, url: string, tries = 5): Promise<void> 
 }
 
 /** The value of an expression in the page, or of what it promises. */
-export async function evaluateIn<Schema extends z.ZodType>(
+export async function evaluateExpression<Schema extends z.ZodType>(
   tab: Tab,
   expression: string,
   schema: Schema,

@@ -1,10 +1,10 @@
 // The manifest of requirements and the tests agree: each is shown by a test, and no test cites another.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { citations, citedIn } from '../support/citations.ts';
+import { listCitations, listCitedIds } from '../support/citations.ts';
 import { requirements } from '../requirements.ts';
 
-const cited = citations();
+const cited = listCitations();
 const cite = (ids: string): string => `[spec ${ids}]`;
 
 test('ids are unique and stand for a section', () => {
@@ -37,7 +37,7 @@ test('citations are read from titles and names of cases, not from comments', () 
     `test('asks ${cite('ask.prompt ask.model')}', () => {});`,
     `bad('6 models ${cite('auth.key')}', x);`,
   ];
-  assert.deepEqual(citedIn([one, two, `// ${cite('not.this')}`, ` * 'nor ${cite('this')}'`].join('\n')), [
+  assert.deepEqual(listCitedIds([one, two, `// ${cite('not.this')}`, ` * 'nor ${cite('this')}'`].join('\n')), [
     'ask.prompt',
     'ask.model',
     'auth.key',

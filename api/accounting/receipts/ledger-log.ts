@@ -102,9 +102,9 @@ function isSame(
   ours: [Checkpoint['sealed'], readonly OpenDay[]],
   signed: [Checkpoint['sealed'], readonly OpenDay[]],
 ): boolean {
-  const text = ([sealed, open]: typeof ours): string =>
+  const formatState = ([sealed, open]: typeof ours): string =>
     JSON.stringify([sealed?.day, sealed?.digest, open.map(({ day, count, head }) => [day, count, head])]);
-  return text(ours) === text(signed);
+  return formatState(ours) === formatState(signed);
 }
 
 async function sealDays(transaction: Transaction, state: LogState, clock: Clock, signer: Signer): Promise<number> {
@@ -155,14 +155,14 @@ export async function linkWaitingTransactions(
     state.open.set(into, { day: into, count: before.count + 1, head: chain });
     return { id: leaf.id, day: into, position: before.count, leaf: text, hash: hash.toString('hex'), chain };
   });
-  const column = (of: (link: Link) => unknown): unknown[] => links.map(of);
+  const readColumn = (of: (link: Link) => unknown): unknown[] => links.map(of);
   await transaction.query(addLinks, [
-    column(({ id }) => id),
-    column(({ day }) => day),
-    column(({ position }) => position),
-    column(({ leaf }) => leaf),
-    column(({ hash }) => hash),
-    column(({ chain }) => chain),
+    readColumn(({ id }) => id),
+    readColumn(({ day }) => day),
+    readColumn(({ position }) => position),
+    readColumn(({ leaf }) => leaf),
+    readColumn(({ hash }) => hash),
+    readColumn(({ chain }) => chain),
   ]);
   return links.length;
 }
@@ -219,7 +219,7 @@ async function readLinks(
       chain = extendChain(chain, hash);
     }
     count += rows.length;
-    if (rows.length < step) return { count, chain, tiles: tree.tiles() };
+    if (rows.length < step) return { count, chain, tiles: tree.computeTiles() };
   }
 }
 

@@ -115,12 +115,12 @@ export class ReconciliationStore {
   }
 
   /** Unexplained differences of the last days, by comparison. */
-  async standing(days: number): Promise<z.output<(typeof standing)['row']>[]> {
+  async readState(days: number): Promise<z.output<(typeof standing)['row']>[]> {
     return this.#database.query(standing, [days]);
   }
 
   /** The end of the newest day that was compared, or the day on which that began to be done; in seconds since 1970. */
-  async until(): Promise<number | undefined> {
+  async readEnd(): Promise<number | undefined> {
     return (await this.#database.query(until, []))[0]?.seconds ?? undefined;
   }
 }

@@ -46,16 +46,16 @@ const shownDays = 35;
 export function startReconciliation(options: ReconciliationOptions): { readonly endpoints: readonly Endpoint[] } {
   const { ledger, registry, baseUrl } = options;
   let isOpen = false;
-  const store = (): ReconciliationStore => new ReconciliationStore(ledger.get().database);
+  const getStore = (): ReconciliationStore => new ReconciliationStore(ledger.get().database);
   createReconciliationMetrics(registry, async () =>
-    isOpen ? { differences: await store().standing(shownDays), until: await store().until() } : undefined,
+    isOpen ? { differences: await getStore().readState(shownDays), until: await getStore().readEnd() } : undefined,
   );
   void ledger.opened.then((opened) => {
     if (opened === undefined) return;
     isOpen = true;
     opened.repeat('reconcile days', everyMs, () => reconcileDue(opened, options));
   });
-  return { endpoints: createReconciliationEndpoints(store, baseUrl) };
+  return { endpoints: createReconciliationEndpoints(getStore, baseUrl) };
 }
 
 /** @returns how many days it reconciled: 0 or 1 */
@@ -119,7 +119,7 @@ function isWaiting({ apart, differences }: ComparisonResult): boolean {
   return [...apart, ...differences].some(({ kind }) => waiting.has(kind));
 }
 
-export interface ReconciliationStanding {
+export interface ReconciliationState {
   readonly differences: readonly { readonly comparison: string; readonly events: number; readonly usd: number }[];
   /** Seconds since 1970. */
   readonly until: number | undefined;
@@ -128,10 +128,10 @@ export interface ReconciliationStanding {
 /** Makes the metrics; `standing` runs at each scrape, and is undefined while the database is not open. */
 export function createReconciliationMetrics(
   registry: Registry,
-  readStanding: () => Promise<ReconciliationStanding | undefined>,
+  readStanding: () => Promise<ReconciliationState | undefined>,
 ): void {
   const registers = [registry];
-  const readForGauge = (): Promise<ReconciliationStanding | undefined> => readForScrape(readStanding);
+  const readForGauge = (): Promise<ReconciliationState | undefined> => readForScrape(readStanding);
   const addGauge = (name: string, help: string, of: 'events' | 'usd'): void => {
     new Gauge({
       name,

@@ -54,8 +54,12 @@ function formatComparison(one: ComparisonResult): string {
 }
 
 function alignRows(rows: readonly Row[]): string[] {
-  const width = (of: (row: Row) => string): number => Math.max(0, ...rows.map((row) => of(row).length));
-  const [name, left, right] = [width((row) => row.name), width((row) => row.left), width((row) => row.right)];
+  const computeWidth = (of: (row: Row) => string): number => Math.max(0, ...rows.map((row) => of(row).length));
+  const [name, left, right] = [
+    computeWidth((row) => row.name),
+    computeWidth((row) => row.left),
+    computeWidth((row) => row.right),
+  ];
   return rows.map(
     (row) =>
       `    ${row.name.padEnd(name)}  ${row.left.padStart(left)}  ${row.left === row.right ? '=' : '≠'}  ${row.right.padStart(right)}`,

@@ -21,10 +21,10 @@ export interface Author {
 }
 
 /** The author with this handle, of the host that is named or the only one. @throws Problem (unknown-author) */
-export function findAuthor(apps: Pick<AppIndex, 'all'>, handle: string, host: string | undefined): Author {
+export function findAuthor(apps: Pick<AppIndex, 'listAll'>, handle: string, host: string | undefined): Author {
   const authorHandle = handle.toLowerCase();
   const authorships = apps
-    .all()
+    .listAll()
     .map(readAuthorship)
     .filter(({ author }) => author.slice(author.indexOf('/') + 1) === authorHandle);
   const hosts = [...new Set(authorships.map(({ author }) => author.slice(0, author.indexOf('/'))))];

@@ -29,7 +29,7 @@ import {
 } from './statement.ts';
 
 export interface RevenueServices {
-  readonly apps: Pick<AppIndex, 'all'>;
+  readonly apps: Pick<AppIndex, 'listAll'>;
   /** @throws Problem (ledger-unconfigured, ledger-unavailable) while no ledger is open */
   readonly database: () => Database;
   readonly prices: PriceList;
@@ -209,7 +209,7 @@ function createStatementEndpoint({ apps, database, baseUrl, disputeDays, receipt
         month,
         baseUrl,
         disputeDays,
-        eventsUrl: (line) => buildAuthorUrl(baseUrl, author, `lines/${line}/events`),
+        buildEventsUrl: (line) => buildAuthorUrl(baseUrl, author, `lines/${line}/events`),
       });
       const private_ = { 'cache-control': 'no-store' };
       if (mediaType !== csvType) return new JsonAnswer(await addProofs(statement, receipts));

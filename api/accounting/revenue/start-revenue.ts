@@ -22,7 +22,7 @@ export interface RevenueOptions {
   readonly prices: PriceList;
   readonly receipts: Receipts;
   readonly noticeDays: number;
-  readonly apps: Pick<AppIndex, 'all'>;
+  readonly apps: Pick<AppIndex, 'listAll'>;
   readonly tools: readonly Tool[];
   readonly baseUrl: string;
   readonly log: Logger;

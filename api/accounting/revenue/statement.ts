@@ -42,7 +42,7 @@ export interface AccrualRules {
 }
 
 export interface PostingOptions extends AccrualRules {
-  readonly apps: Pick<AppIndex, 'all'>;
+  readonly apps: Pick<AppIndex, 'listAll'>;
   /** Days after the end of a month in which its statement can be disputed. */
   readonly disputeDays: number;
 }
@@ -54,7 +54,7 @@ export function startPosting(ledger: OpenLedger, options: PostingOptions): void 
   const { database } = ledger;
   const { apps, prices, budget, disputeDays } = options;
   ledger.repeat('note authors', minute, async () => {
-    await noteAuthors(database, apps.all().map(readAuthorship));
+    await noteAuthors(database, apps.listAll().map(readAuthorship));
     return 0;
   });
   ledger.repeat('post shares', 60 * minute, async () => {
@@ -153,13 +153,13 @@ export interface StatementRequest {
   /** Like https://moorage.localhost. */
   readonly baseUrl: string;
   readonly disputeDays: number;
-  readonly eventsUrl: (line: string) => string;
+  readonly buildEventsUrl: (line: string) => string;
   readonly now?: Date | null;
 }
 
 /** @throws the driver's error */
 export async function readStatement(database: Database, request: StatementRequest): Promise<StatementView> {
-  const { author, month, baseUrl, disputeDays, eventsUrl, now = null } = request;
+  const { author, month, baseUrl, disputeDays, buildEventsUrl, now = null } = request;
   const first = getFirstDay(month);
   return database.transaction(async (transaction) => {
     await transaction.script('set transaction isolation level repeatable read, read only');
@@ -180,7 +180,7 @@ export async function readStatement(database: Database, request: StatementReques
       disputes_until: new Date(getMonthEnd(month).getTime() + disputeDays * 86_400_000).toISOString(),
       currency: 'USD',
       ...computeSums(before.amount, rows),
-      lines: rows.map((row) => toLineView(row, eventsUrl)),
+      lines: rows.map((row) => toLineView(row, buildEventsUrl)),
       disputes: disputed.map(({ id, line, message, opened_at, resolved_at, resolution }) => ({
         id,
         line,

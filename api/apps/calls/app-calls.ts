@@ -47,7 +47,7 @@ export interface CallReceipt {
 export interface AppCall {
   readonly target: Target;
   readonly payer: Payer;
-  readonly via: AppVia;
+  readonly via: AppEntryPoint;
   readonly id: string;
   readonly signal: AbortSignal;
 }
@@ -79,7 +79,7 @@ export class AppCalls {
     isDue: (response: AppResponse) => boolean = ({ status }) => status < 500,
   ): Promise<CallReceipt & { readonly value: Value }> {
     const { appClient } = this.#options;
-    return this.charged(call, async (signal, leave) => {
+    return this.runCharged(call, async (signal, leave) => {
       const response = await appClient.send(call.target, { ...request, id: call.id, signal });
       void finished(response.body)
         .catch(() => undefined)
@@ -88,13 +88,13 @@ export class AppCalls {
         return { value: await take(response), due: isDue(response) };
       } catch (error) {
         response.body.destroy();
-        throw appClient.failure(error, call.target, signal);
+        throw appClient.toProblem(error, call.target, signal);
       }
     });
   }
 
-  /** Runs any work with an app and charges it like one call if it is `due`. The work calls `leave` when it is really over. */
-  async charged<Value>(
+  /** Runs any work with an app and charges it like one call if it is `due`. The work calls `releaseSlot` when it is really over. */
+  async runCharged<Value>(
     call: AppCall,
     work: (signal: AbortSignal, leave: () => void) => Promise<{ readonly value: Value; readonly due: boolean }>,
   ): Promise<CallReceipt & { readonly value: Value }> {
@@ -103,13 +103,13 @@ export class AppCalls {
     const version = prices.at();
     const price = version.call;
     const since = performance.now();
-    const latency = (): number => Math.round(performance.now() - since);
-    const leave = this.#enter(target, slots.take(payer.owner));
+    const measureLatency = (): number => Math.round(performance.now() - since);
+    const releaseSlot = this.#enter(target, slots.take(payer.owner));
     let spend: Spend | undefined;
     try {
       spend = await this.#reserve(call, version);
-      const { value, due } = await work(call.signal, leave);
-      const latencyMs = latency();
+      const { value, due } = await work(call.signal, releaseSlot);
+      const latencyMs = measureLatency();
       const quota = due ? await this.#settle(call, spend, version, latencyMs) : await spend.release();
       metrics.countCall(via, due ? 'answered' : 'failed', latencyMs / 1000);
       return {
@@ -126,8 +126,8 @@ export class AppCalls {
           : { known: zero, charged: zero, pending: 0, source: 'none' },
       };
     } catch (error) {
-      leave();
-      metrics.countCall(via, toOutcome(error), latency() / 1000);
+      releaseSlot();
+      metrics.countCall(via, toOutcome(error), measureLatency() / 1000);
       await spend?.release();
       throw error;
     }
@@ -207,12 +207,12 @@ export function toReceiptView({ cost, latencyMs, quota }: CallReceipt, requestId
 }
 
 /** The entry point of a call. */
-export type AppVia = 'path' | 'json' | 'mcp';
+export type AppEntryPoint = 'path' | 'json' | 'mcp';
 
 /** Labels are entry points and problem slugs: sets that cannot grow with apps or callers. */
 export interface AppMetrics {
   /** `outcome`: answered, failed (the app responded with 5xx), the slug of the problem, or fault. */
-  countCall(via: AppVia, outcome: string, seconds: number): void;
+  countCall(via: AppEntryPoint, outcome: string, seconds: number): void;
 }
 
 export interface AppGauges {

@@ -89,7 +89,7 @@ export class AppClient {
       response.body.once('close', () => clock);
       return { status: response.statusCode, headers: response.headers, body: response.body };
     } catch (error) {
-      throw this.failure(error, target, signal, clock.aborted);
+      throw this.toProblem(error, target, signal, clock.aborted);
     }
   }
 
@@ -100,7 +100,7 @@ export class AppClient {
   }
 
   /** Converts a failure to the problem that is reported, even in the middle of a response. */
-  failure(
+  toProblem(
     error: unknown,
     { slug }: Target,
     signal: AbortSignal,

@@ -16,7 +16,7 @@ import { ledgerUnconfigured, type LedgerHandle, type OpenLedger } from '../../bi
 
 export interface OperationCacheOptions {
   /** Apps that are live now. */
-  readonly directory: Pick<Directory, 'find' | 'live'>;
+  readonly directory: Pick<Directory, 'find' | 'listLive'>;
   readonly discover: DiscoverOperations;
   readonly pins: OperationPins;
   readonly log: Logger;
@@ -71,7 +71,7 @@ export class OperationCache {
   }
 
   /** The operations of an app; undefined before the first discovery, and for an app that offers none. */
-  of(target: Target): AppOperations | undefined {
+  getOperations(target: Target): AppOperations | undefined {
     const entry = this.#entries.get(target.slug);
     return target.agentPaths === undefined || entry === undefined || !entry.key.startsWith(`${target.uid} `)
       ? undefined
@@ -79,37 +79,37 @@ export class OperationCache {
   }
 
   /** All operations that can be called now, sorted by slug. */
-  all(): { readonly target: Target; readonly operation: Operation }[] {
+  listAll(): { readonly target: Target; readonly operation: Operation }[] {
     return this.#options.directory
-      .live()
+      .listLive()
       .toSorted((one, other) => (one.slug < other.slug ? -1 : 1))
-      .flatMap((target) => (this.of(target)?.operations ?? []).map((operation) => ({ target, operation })));
+      .flatMap((target) => (this.getOperations(target)?.operations ?? []).map((operation) => ({ target, operation })));
   }
 
   /** Waits for the first discovery, because a caller may know the operation from another replica. */
   async find(name: string): Promise<{ readonly target: Target; readonly operation: Operation } | undefined> {
-    const target = this.#targetOf(name);
+    const target = this.#findTarget(name);
     if (target?.agentPaths === undefined) return undefined;
     const { agentPaths } = target;
-    const known = (): Operation | undefined =>
-      this.of(target)?.operations.find((one) => one.name === name || one.formerName === name);
-    if (known() === undefined && this.#isDue(target, agentPaths))
+    const findKnown = (): Operation | undefined =>
+      this.getOperations(target)?.operations.find((one) => one.name === name || one.formerName === name);
+    if (findKnown() === undefined && this.#isDue(target, agentPaths))
       await (this.#pending.get(target.slug) ?? this.#start(target, agentPaths));
-    const operation = known();
+    const operation = findKnown();
     return operation === undefined ? undefined : { target, operation };
   }
 
   get count(): number {
-    return this.all().length;
+    return this.listAll().length;
   }
 
   /** The app whose prefix the operation's name has; names of built-in tools have none. */
-  #targetOf(name: string): Target | undefined {
+  #findTarget(name: string): Target | undefined {
     const { directory } = this.#options;
     const end = [nameSeparator, '.'].map((separator) => name.indexOf(separator)).find((index) => index > 0);
     if (end === undefined) return undefined;
     const prefix = name.slice(0, end);
-    return directory.find(prefix) ?? directory.live().find(({ slug }) => toNamePrefix(slug) === prefix);
+    return directory.find(prefix) ?? directory.listLive().find(({ slug }) => toNamePrefix(slug) === prefix);
   }
 
   async #watch(): Promise<void> {
@@ -121,20 +121,20 @@ export class OperationCache {
 
   #refresh(): void {
     const offering = this.#options.directory
-      .live()
+      .listLive()
       .flatMap((target) => (target.agentPaths === undefined ? [] : [{ target, agentPaths: target.agentPaths }]));
     const slugs = new Set(offering.map(({ target }) => target.slug));
     for (const slug of this.#entries.keys()) if (!slugs.has(slug)) this.#entries.delete(slug);
     // The longest waiting come first, so that apps that keep failing do not hold up the others.
     const due = offering
       .filter(({ target, agentPaths }) => !this.#pending.has(target.slug) && this.#isDue(target, agentPaths))
-      .toSorted((one, other) => this.#dueAt(one.target) - this.#dueAt(other.target));
+      .toSorted((one, other) => this.#getDueTime(one.target) - this.#getDueTime(other.target));
     for (const { target, agentPaths } of due.slice(0, Math.max(0, maxConcurrent - this.#pending.size)))
       void this.#start(target, agentPaths);
   }
 
   /** When the app is due; 0 if it was never queried. */
-  #dueAt({ slug }: Target): number {
+  #getDueTime({ slug }: Target): number {
     return this.#entries.get(slug)?.dueAt ?? 0;
   }
 
@@ -159,19 +159,19 @@ export class OperationCache {
     const { log, staleMs } = this.#options;
     const key = formatKey(target, agentPaths);
     try {
-      const { operations, leftOut } = await this.#pinned(target, agentPaths);
+      const { operations, leftOut } = await this.#readPinned(target, agentPaths);
       // A pinned description does not change, so the app is not queried again.
       const dueAt = operations.length > 0 ? Number.POSITIVE_INFINITY : Date.now() + staleMs;
       return { key, operations, leftOut, fault: undefined, failures: 0, dueAt };
     } catch (error) {
       const fault = error instanceof Error ? error.message.slice(0, 500) : 'Discovery failed.';
       log.info({ app: target.slug, fault }, 'could not discover the operations of an app');
-      return this.#failed(target.slug, key, fault);
+      return this.#recordFailure(target.slug, key, fault);
     }
   }
 
   /** Reads the description stored for this release, or stores what the app describes now. */
-  async #pinned(target: Target, agentPaths: AgentPaths): Promise<OperationList> {
+  async #readPinned(target: Target, agentPaths: AgentPaths): Promise<OperationList> {
     const { discover, pins, limitMs } = this.#options;
     const name = { app: target.uid, release: formatRelease(target, agentPaths) };
     const stored = await pins.read(name);
@@ -181,7 +181,7 @@ export class OperationCache {
     return list.operations.length === 0 ? list : pins.keep(name, list);
   }
 
-  #failed(slug: string, key: string, fault: string): Entry {
+  #recordFailure(slug: string, key: string, fault: string): Entry {
     const before = this.#entries.get(slug);
     const failures = before?.key === key ? before.failures : 0;
     const wait = Math.min(firstRetryMs * 2 ** failures, this.#options.staleMs);

@@ -23,7 +23,7 @@ const httpWay = z.object({
   arguments: z.array(argument),
   body: z.object({ type: z.string(), required: z.boolean() }).optional(),
 });
-export type HttpWay = z.output<typeof httpWay>;
+export type HttpBinding = z.output<typeof httpWay>;
 
 const mcpWay = z.object({ kind: z.literal('mcp'), tool: z.string() });
 
@@ -120,7 +120,7 @@ export class OperationNames {
     this.#prefix = `${toNamePrefix(slug)}${nameSeparator}`;
   }
 
-  next(originalName: string): OperationName {
+  createName(originalName: string): OperationName {
     const base =
       toPlainText(originalName, 200)
         .normalize('NFKD')

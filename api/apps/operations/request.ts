@@ -4,7 +4,7 @@ import { type FieldError, findMeantField } from '../../../lib/problem.ts';
 import { createValidationProblem } from '../../http/index.ts';
 import { parseAppPath, selectForwardedHeaders } from '../calls/forwarding.ts';
 import type { AppRequestContent } from '../calls/app-client.ts';
-import { bodyArgument, type Argument, type HttpWay, type Operation } from './operation.ts';
+import { bodyArgument, type Argument, type HttpBinding, type Operation } from './operation.ts';
 import { isJson, type Json } from './schema.ts';
 
 type Arguments = Readonly<Record<string, unknown>>;
@@ -12,18 +12,20 @@ type Arguments = Readonly<Record<string, unknown>>;
 /**
  * @throws Problem (invalid-request) that lists every wrong argument. The app itself validates the values.
  */
-export function toAppRequest({ inputSchema, name }: Operation, way: HttpWay, args: Arguments): AppRequestContent {
+export function toAppRequest({ inputSchema, name }: Operation, way: HttpBinding, args: Arguments): AppRequestContent {
   assertArguments(name, Object.keys(isJson(inputSchema['properties']) ? inputSchema['properties'] : {}), way, args);
   const present = way.arguments
     .map((argument) => ({ argument, value: args[argument.name] }))
     .filter(({ value }) => value !== undefined && value !== null);
-  const argumentsIn = (location: Argument['in']): typeof present =>
+  const selectArguments = (location: Argument['in']): typeof present =>
     present.filter(({ argument }) => argument.in === location);
   const filled = way.path.replaceAll(/\{([^}]*)\}/g, (_all, field: string) => {
-    const part = argumentsIn('path').find(({ argument }) => argument.field === field);
+    const part = selectArguments('path').find(({ argument }) => argument.field === field);
     return part === undefined ? '' : encodeURIComponent(joinValues(part.value));
   });
-  const query = new URLSearchParams(argumentsIn('query').flatMap(({ argument, value }) => toPairs(argument, value)));
+  const query = new URLSearchParams(
+    selectArguments('query').flatMap(({ argument, value }) => toPairs(argument, value)),
+  );
   const path = parseAppPath(query.size === 0 ? filled : `${filled}?${query.toString()}`);
   if (path === undefined)
     throw createValidationProblem([
@@ -36,7 +38,7 @@ export function toAppRequest({ inputSchema, name }: Operation, way: HttpWay, arg
     ]);
   const { body, type } = encodeBody(way, args[bodyArgument], inputSchema);
   const headers = selectForwardedHeaders(
-    argumentsIn('header').map(({ argument, value }): [string, string] => [argument.field, joinValues(value)]),
+    selectArguments('header').map(({ argument, value }): [string, string] => [argument.field, joinValues(value)]),
   );
   return {
     method: way.method,
@@ -50,8 +52,13 @@ export function toAppRequest({ inputSchema, name }: Operation, way: HttpWay, arg
   };
 }
 
-function assertArguments(name: string, known: readonly string[], way: HttpWay, args: Arguments): void {
-  const wrong = (field: string, message: string, fix: string): FieldError => ({ in: 'argument', field, message, fix });
+function assertArguments(name: string, known: readonly string[], way: HttpBinding, args: Arguments): void {
+  const createFieldError = (field: string, message: string, fix: string): FieldError => ({
+    in: 'argument',
+    field,
+    message,
+    fix,
+  });
   const required = [
     ...way.arguments.filter(({ required: one }) => one).map(({ name: one }) => one),
     ...(way.body?.required === true ? [bodyArgument] : []),
@@ -60,7 +67,7 @@ function assertArguments(name: string, known: readonly string[], way: HttpWay, a
     ...Object.keys(args)
       .filter((field) => !known.includes(field))
       .map((field) =>
-        wrong(
+        createFieldError(
           field,
           `is not an argument of ${name}`,
           known.length === 0 ? 'Remove it; this tool has no arguments.' : suggestFix(field, known),
@@ -68,7 +75,9 @@ function assertArguments(name: string, known: readonly string[], way: HttpWay, a
       ),
     ...required
       .filter((field) => args[field] === undefined || args[field] === null)
-      .map((field) => wrong(field, 'is missing', `See the input schema: search_tools with {"query": "${name}"}.`)),
+      .map((field) =>
+        createFieldError(field, 'is missing', `See the input schema: search_tools with {"query": "${name}"}.`),
+      ),
     // These would change the path.
     ...way.arguments
       .filter(
@@ -77,7 +86,7 @@ function assertArguments(name: string, known: readonly string[], way: HttpWay, a
           args[argument.name] !== undefined &&
           ['', '.', '..'].includes(joinValues(args[argument.name])),
       )
-      .map(({ name: field }) => wrong(field, 'must not be empty, "." or ".."', 'Send another value.')),
+      .map(({ name: field }) => createFieldError(field, 'must not be empty, "." or ".."', 'Send another value.')),
   ];
   if (errors.length > 0) throw createValidationProblem(errors);
 }
@@ -109,7 +118,7 @@ function formatValue(value: unknown): string {
 
 /** Leaves the type out where undici sets it: multipart needs its boundary. */
 function encodeBody(
-  { body }: HttpWay,
+  { body }: HttpBinding,
   content: unknown,
   schema: Json,
 ): { body?: AppRequestContent['body']; type?: string } {

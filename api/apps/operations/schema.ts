@@ -63,14 +63,17 @@ export class SchemaReader {
     this.#nodes += 1;
     if (this.#nodes > maxNodes || depth > maxDepth) throw new SchemaTooLarge();
     const keywords = Object.entries(schema)
-      .map(([key, value]): [string, unknown] => [key, key === '$ref' ? undefined : this.#keyword(key, value, depth)])
+      .map(([key, value]): [string, unknown] => [
+        key,
+        key === '$ref' ? undefined : this.#readKeyword(key, value, depth),
+      ])
       .filter(([, value]) => value !== undefined);
-    const refers = this.#reference(schema['$ref']);
+    const refers = this.#toReference(schema['$ref']);
     return { ...(refers === undefined ? {} : { $ref: refers }), ...Object.fromEntries(keywords) };
   }
 
   /** The definitions that were referenced, directly or by other definitions. @throws SchemaTooLarge */
-  definitions(): Json {
+  buildDefinitions(): Json {
     const definitions: Record<string, unknown> = {};
     for (let name = this.#pending.shift(); name !== undefined; name = this.#pending.shift()) {
       definitions[this.#names.get(name) ?? ''] = this.read(
@@ -81,9 +84,9 @@ export class SchemaReader {
     return Object.keys(definitions).length === 0 ? {} : { $defs: definitions };
   }
 
-  #keyword(key: string, value: unknown, depth: number): unknown {
+  #readKeyword(key: string, value: unknown, depth: number): unknown {
     if (key === 'type') return readType(value);
-    if (key === 'properties') return this.#properties(value, depth);
+    if (key === 'properties') return this.#readProperties(value, depth);
     if (key === 'required') return readNames(value);
     if (key === 'enum')
       return Array.isArray(value)
@@ -93,23 +96,23 @@ export class SchemaReader {
             .filter((one) => one !== undefined)
         : undefined;
     if (key === 'const' || key === 'default') return readShortValue(value);
-    return this.#plain(key, value) ?? this.#nested(key, value, depth);
+    return this.#readPlainKeyword(key, value) ?? this.#readNested(key, value, depth);
   }
 
-  #plain(key: string, value: unknown): unknown {
+  #readPlainKeyword(key: string, value: unknown): unknown {
     const length = Object.hasOwn(texts, key) ? texts[key] : undefined;
     if (length !== undefined) return toPlainText(value, length) || undefined;
     if (numbers.has(key)) return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
     return flags.has(key) && typeof value === 'boolean' ? value : undefined;
   }
 
-  #nested(key: string, value: unknown, depth: number): unknown {
+  #readNested(key: string, value: unknown, depth: number): unknown {
     if (schemas.has(key)) return typeof value === 'boolean' ? value : this.read(value, depth + 1);
     if (!lists.has(key) || !Array.isArray(value) || value.length === 0) return undefined;
     return value.slice(0, 32).map((one) => this.read(one, depth + 1));
   }
 
-  #properties(value: unknown, depth: number): Json | undefined {
+  #readProperties(value: unknown, depth: number): Json | undefined {
     if (!isJson(value)) return undefined;
     const entries = Object.entries(value)
       .filter(([name]) => name !== '__proto__' && name.length <= 200)
@@ -118,8 +121,8 @@ export class SchemaReader {
   }
 
   /** References to other documents are not followed; their schema stays open. */
-  #reference(ref: unknown): string | undefined {
-    const name = this.#target(ref);
+  #toReference(ref: unknown): string | undefined {
+    const name = this.#findTarget(ref);
     if (name === undefined) return undefined;
     const shortName = this.#names.get(name);
     if (shortName !== undefined) return `#/$defs/${shortName}`;
@@ -130,7 +133,7 @@ export class SchemaReader {
   }
 
   /** The name at the end of a chain of references; undefined if the chain is broken or circular. */
-  #target(ref: unknown): string | undefined {
+  #findTarget(ref: unknown): string | undefined {
     let name = parseReference(ref);
     for (let hop = 0; hop < maxHops && name !== undefined; hop += 1) {
       const next: unknown = Object.hasOwn(this.#targets, name) ? this.#targets[name] : undefined;

@@ -15,7 +15,7 @@ import { type AppCall, type AppCalls, type CallReceipt, toReceiptView } from '..
 import type { Directory, Target } from '../directory.ts';
 import { callMcpTool } from './app-mcp.ts';
 import type { OperationCache } from './operation-cache.ts';
-import { type HttpWay, type Operation, nameSeparator } from './operation.ts';
+import { type HttpBinding, type Operation, nameSeparator } from './operation.ts';
 import { toAppRequest } from './request.ts';
 
 export interface OperationToolsOptions {
@@ -36,18 +36,18 @@ export function createOperationTools({
   const price = formatMoney(calls.price);
   const listCandidates = (slug: string): Candidate[] => {
     const target = directory.get(slug);
-    return (operationCache.of(target)?.operations ?? []).map((operation) => ({ target, operation }));
+    return (operationCache.getOperations(target)?.operations ?? []).map((operation) => ({ target, operation }));
   };
   return {
     list: (app) => listCandidates(app).map(({ target, operation }) => toListedTool(target, operation, price)),
     search({ query, app, limit }: ExternalSearch) {
-      const matches = rankCandidates(app === undefined ? operationCache.all() : listCandidates(app), query);
+      const matches = rankCandidates(app === undefined ? operationCache.listAll() : listCandidates(app), query);
       const page = matches
         .slice(0, limit)
         .map(({ target, operation }): FoundTool => ({ ...toListedTool(target, operation, price), app: target.slug }));
       return { found: page, total: matches.length };
     },
-    names: () => operationCache.all().map(({ operation }) => operation.name),
+    names: () => operationCache.listAll().map(({ operation }) => operation.name),
     async find(name) {
       const entry = await operationCache.find(name);
       if (entry === undefined) return undefined;
@@ -67,7 +67,7 @@ export function createOperationTools({
   async function callOverHttp(
     call: AppCall,
     operation: Operation,
-    way: HttpWay,
+    way: HttpBinding,
     args: Readonly<Record<string, unknown>>,
   ): Promise<CallToolResult> {
     const { value, ...receipt } = await calls.send(
@@ -95,7 +95,7 @@ export function createOperationTools({
     args: Readonly<Record<string, unknown>>,
   ): Promise<CallToolResult> {
     const path = call.target.agentPaths?.mcp ?? '/mcp';
-    const { value, ...receipt } = await calls.charged(call, async (signal, leave) => {
+    const { value, ...receipt } = await calls.runCharged(call, async (signal, leave) => {
       try {
         const visit = {
           appClient,
@@ -109,7 +109,7 @@ export function createOperationTools({
         const answer = await callMcpTool(visit, tool, args);
         return { value: answer, due: answer.isError !== true };
       } catch (error) {
-        throw appClient.failure(error, call.target, signal);
+        throw appClient.toProblem(error, call.target, signal);
       } finally {
         leave();
       }
@@ -143,9 +143,10 @@ function toCallResult(
 
 /** Content that clients can display themselves, so that the view needs no base64. */
 function toContentBlock({ mediaType, bytes }: ResponseContent): ContentBlock | undefined {
-  const data = (): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
-  if (/^image\/(png|jpeg|gif|webp)$/.test(mediaType)) return { type: 'image', data: data(), mimeType: mediaType };
-  return mediaType.startsWith('audio/') ? { type: 'audio', data: data(), mimeType: mediaType } : undefined;
+  const encodeBytes = (): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+  if (/^image\/(png|jpeg|gif|webp)$/.test(mediaType))
+    return { type: 'image', data: encodeBytes(), mimeType: mediaType };
+  return mediaType.startsWith('audio/') ? { type: 'audio', data: encodeBytes(), mimeType: mediaType } : undefined;
 }
 
 /**

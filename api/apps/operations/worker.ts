@@ -63,7 +63,7 @@ function toMcpOperation(tool: unknown, names: OperationNames): Operation | undef
   if (inputSchema === undefined) return undefined;
   const annotations = isJson(tool['annotations']) ? tool['annotations'] : {};
   const title = toPlainText(tool['title'] ?? annotations['title'], 100);
-  const operationName = names.next(tool['name']);
+  const operationName = names.createName(tool['name']);
   return {
     ...operationName,
     title,
@@ -77,7 +77,7 @@ function readInputSchema(schema: unknown): Operation['inputSchema'] | undefined 
   const root = isJson(schema) ? schema : {};
   const reader = new SchemaReader(root['$defs'] ?? root['definitions']);
   try {
-    const inputSchema = { ...reader.read(root), type: 'object' as const, ...reader.definitions() };
+    const inputSchema = { ...reader.read(root), type: 'object' as const, ...reader.buildDefinitions() };
     return JSON.stringify(inputSchema).length > maxSchemaBytes ? undefined : inputSchema;
   } catch (error) {
     if (error instanceof SchemaTooLarge) return undefined;
@@ -141,10 +141,10 @@ function toHttpOperation(
     const usableParameters = readParameters(parameters, document, reader);
     if (usableParameters === undefined || !hasAllPathArguments(path, usableParameters)) return undefined;
     const body = method === 'GET' ? undefined : readBody(bodyDefinition, reader);
-    const inputSchema = { ...buildInputSchema(usableParameters, body), ...reader.definitions() };
+    const inputSchema = { ...buildInputSchema(usableParameters, body), ...reader.buildDefinitions() };
     if (JSON.stringify(inputSchema).length > maxSchemaBytes) return undefined;
     return {
-      ...names.next(
+      ...names.createName(
         toPlainText(definition['operationId'], 200) ||
           `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9-]+/g, '_')}`,
       ),

@@ -51,7 +51,7 @@ export function assertWithinLimits(
     );
   }
   const near = [
-    ...apps.byNetwork(network),
+    ...apps.listByNetwork(network),
     ...unseen.filter((app) => app.metadata.labels?.[labels.network] === network),
   ].length;
   if (near >= limits.perNetwork) {
@@ -61,7 +61,10 @@ export function assertWithinLimits(
       { headers: { 'retry-after': '86400' }, members: { limit: limits.perNetwork, used: near } },
     );
   }
-  const mine = [...apps.byCaller(caller), ...unseen.filter((app) => app.metadata.labels?.[labels.caller] === caller)];
+  const mine = [
+    ...apps.listByCaller(caller),
+    ...unseen.filter((app) => app.metadata.labels?.[labels.caller] === caller),
+  ];
   const times = mine
     .map((app) => Date.parse(app.metadata.creationTimestamp))
     .filter((time) => now - time < dayMs)
@@ -114,7 +117,7 @@ export function createRepositoryCheck(options: RepositoryCheckOptions): CheckRep
   const { lookUp, failures: maximum = 30, now = Date.now } = options;
   const failures = new Map<string, number[]>();
 
-  function recent(network: string): number[] {
+  function listRecentFailures(network: string): number[] {
     const times = (failures.get(network) ?? []).filter((time) => now() - time < windowMs);
     if (times.length === 0) failures.delete(network);
     else failures.set(network, times);
@@ -122,12 +125,12 @@ export function createRepositoryCheck(options: RepositoryCheckOptions): CheckRep
   }
 
   function fail(network: string): void {
-    for (const known of failures.keys()) recent(known);
-    failures.set(network, [...recent(network), now()]);
+    for (const known of failures.keys()) listRecentFailures(known);
+    failures.set(network, [...listRecentFailures(network), now()]);
   }
 
   return async ({ repository, branch }, network) => {
-    const [oldest, ...more] = recent(network);
+    const [oldest, ...more] = listRecentFailures(network);
     if (oldest !== undefined && more.length + 1 >= maximum)
       throw createTooManyFailures(maximum, oldest + windowMs - now());
     const answer = await lookUp(repository).catch(() => undefined);

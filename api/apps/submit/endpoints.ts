@@ -229,7 +229,7 @@ function createLogEndpoint(services: SubmitServices): Endpoint {
   const slots = new StreamSlots(logStreams, (taken) => {
     metrics.streams.set(taken);
   });
-  const writerOf = ({ mediaType }: RequestContext): Writer =>
+  const createWriter = ({ mediaType }: RequestContext): Writer =>
     mediaType === plainTextType ? createTextWriter(toLinkBase(services)) : createEventWriter(toLinkBase(services));
   return defineEndpoint({
     method: 'GET',
@@ -250,7 +250,7 @@ function createLogEndpoint(services: SubmitServices): Endpoint {
     // HEAD opens no log and takes no slot.
     head({ params, query }, context) {
       findApp(apps, hosts, { ...params, ...query });
-      const { contentType } = writerOf(context);
+      const { contentType } = createWriter(context);
       return Promise.resolve(new Response(null, { headers: { ...streamHeaders, 'content-type': contentType } }));
     },
     handler({ params, query }, context) {
@@ -258,7 +258,7 @@ function createLogEndpoint(services: SubmitServices): Endpoint {
       const caller = context.caller().hash;
       // Rejects here, while a status can still be sent. The slot is taken at the first byte.
       slots.check(caller);
-      const writer = writerOf(context);
+      const writer = createWriter(context);
       const leaving = new AbortController();
       const events = follow(app.metadata.name, {
         apps,
@@ -267,13 +267,13 @@ function createLogEndpoint(services: SubmitServices): Endpoint {
         signal: AbortSignal.any([context.signal, leaving.signal]),
         after: context.headers.get('last-event-id') ?? undefined,
       });
-      let giveBack = (): void => undefined;
-      const closed = (): void => {
-        giveBack();
+      let releaseSlot = (): void => undefined;
+      const close = (): void => {
+        releaseSlot();
       };
       context.onFinished(() => {
         leaving.abort();
-        closed();
+        close();
       });
       const body = createByteStream({
         events,
@@ -282,10 +282,10 @@ function createLogEndpoint(services: SubmitServices): Endpoint {
         abort: () => {
           leaving.abort();
         },
-        opened: () => {
-          giveBack = slots.take(caller);
+        onOpen: () => {
+          releaseSlot = slots.take(caller);
         },
-        closed,
+        onClose: close,
       });
       return Promise.resolve(new Response(body, { headers: { ...streamHeaders, 'content-type': writer.contentType } }));
     },
@@ -312,7 +312,7 @@ function readAddress(text: string, hosts: GitHosts): SubmittedAddress {
 
 /** The endpoints of an API without a cluster: documented as usual, but each call fails and says how to get a cluster. */
 export function createSubmitWithoutCluster(baseUrl: string): Endpoint[] {
-  const absent = (): Promise<never> =>
+  const rejectCall = (): Promise<never> =>
     Promise.reject(
       new Problem(
         noCluster,
@@ -325,11 +325,11 @@ export function createSubmitWithoutCluster(baseUrl: string): Endpoint[] {
     baseUrl,
     site: { domain: 'localhost', port: 443 },
     logStreams: 1,
-    submit: absent,
-    openLog: absent,
+    submit: rejectCall,
+    openLog: rejectCall,
     metrics: createSubmitMetrics(new Registry()),
   });
-  return described.map((endpoint) => ({ ...endpoint, problems: [noCluster], run: absent, call: absent }));
+  return described.map((endpoint) => ({ ...endpoint, problems: [noCluster], run: rejectCall, call: rejectCall }));
 }
 
 export interface SubmitMetrics {

@@ -61,7 +61,7 @@ class Follower {
   readonly #name: string;
   readonly #options: FollowOptions;
   readonly #channel: Channel<FollowEvent>;
-  readonly #resume: Resume | undefined;
+  readonly #resume: LogPosition | undefined;
   #reported = '';
   #changed = Promise.withResolvers<undefined>();
 
@@ -198,13 +198,13 @@ function isSeen({ status }: App): boolean {
   return Date.now() - Date.parse(served.since) > longestLookMs;
 }
 
-interface Resume {
+interface LogPosition {
   readonly pod: string;
   readonly container: PipelineContainer;
   readonly line: number;
 }
 
-function parsePosition(position: string | undefined): Resume | undefined {
+function parsePosition(position: string | undefined): LogPosition | undefined {
   const [pod, container, line] = (position ?? '').split('/');
   const known = containers.find((name) => name === container);
   if (pod === undefined || known === undefined || !/^\d{1,9}$/.test(line ?? '')) return undefined;

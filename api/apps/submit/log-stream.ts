@@ -20,7 +20,7 @@ const goneNote = 'The log of this build is no longer available: its pod was dele
 
 /** Writes server-sent events: `stage` and `end` carry the status, `log` a stage and a line, `gone` a message. */
 export function createEventWriter(linkBase: LinkBase): Writer {
-  const frame = (event: string, data: unknown, id?: string): string =>
+  const formatFrame = (event: string, data: unknown, id?: string): string =>
     `event: ${event}\n${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
   return {
     contentType: eventStreamType,
@@ -28,13 +28,13 @@ export function createEventWriter(linkBase: LinkBase): Writer {
     write(event) {
       switch (event.type) {
         case 'stage':
-          return frame('stage', shortenView(toStatusView(event.app, linkBase)));
+          return formatFrame('stage', shortenView(toStatusView(event.app, linkBase)));
         case 'log':
-          return frame('log', { stage: event.stage, line: event.line }, event.at);
+          return formatFrame('log', { stage: event.stage, line: event.line }, event.at);
         case 'gone':
-          return frame('gone', { message: goneNote });
+          return formatFrame('gone', { message: goneNote });
         case 'end':
-          return frame(
+          return formatFrame(
             'end',
             event.app === undefined
               ? { status: 'removed', message: 'The app was deleted.' }
@@ -90,9 +90,9 @@ export interface ByteSource {
   /** Called when the reader goes away. Ends `events`. */
   readonly abort: () => void;
   /** Called at the first read, so that a stream that is never read takes no slot. */
-  readonly opened: () => void;
+  readonly onOpen: () => void;
   /** Called when the stream is over, for whatever reason. */
-  readonly closed: () => void;
+  readonly onClose: () => void;
 }
 
 /** Streams events as bytes. Pulls nothing from `events` before the first read or while the reader is slow. */
@@ -101,14 +101,14 @@ export function createByteStream({
   writer,
   keepaliveMs,
   abort,
-  opened,
-  closed,
+  onOpen,
+  onClose,
 }: ByteSource): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const readOn = readWithSilence(events, keepaliveMs);
   let first = true;
   const readNext = async (): Promise<string | undefined> => {
-    if (first) opened();
+    if (first) onOpen();
     first = false;
     const result = await readOn();
     if (result === undefined) return writer.keepalive;
@@ -127,11 +127,11 @@ export function createByteStream({
         } catch (error) {
           controller.error(error);
         }
-        closed();
+        onClose();
       },
       cancel() {
         abort();
-        closed();
+        onClose();
       },
     },
     { highWaterMark: 0 },
@@ -148,7 +148,7 @@ export class StreamSlots {
   readonly #max: number;
   /** Lower than `#max`, so that one caller leaves some for the others. */
   readonly #maxPerCaller: number;
-  readonly #changed: (taken: number) => void;
+  readonly #onChange: (taken: number) => void;
   /** Slots by caller; callers without a slot have no entry. */
   readonly #callers = new Map<string, number>();
   #taken = 0;
@@ -157,7 +157,7 @@ export class StreamSlots {
   constructor(max: number, changed: (taken: number) => void) {
     this.#max = max;
     this.#maxPerCaller = Math.ceil(max / 4);
-    this.#changed = changed;
+    this.#onChange = changed;
   }
 
   /** @throws Problem (too-many-streams) if no slot is left for this caller */
@@ -188,7 +188,7 @@ export class StreamSlots {
     const slots = (this.#callers.get(caller) ?? 0) + change;
     if (slots === 0) this.#callers.delete(caller);
     else this.#callers.set(caller, slots);
-    this.#changed(this.#taken);
+    this.#onChange(this.#taken);
   }
 }
 

@@ -73,7 +73,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
    * Runs one at a time in this process, so that counting and creating are one step. Between replicas, the API server
    * decides.
    */
-  async function exclusively<Result>(run: () => Promise<Result>): Promise<Result> {
+  async function runExclusively<Result>(run: () => Promise<Result>): Promise<Result> {
     const turn = tail.then(run);
     tail = turn.catch(() => undefined);
     return turn;
@@ -125,7 +125,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
       : undefined;
   }
 
-  async function poll(app: App): Promise<boolean> {
+  async function requestPoll(app: App): Promise<boolean> {
     const last = Date.parse(app.metadata.annotations?.[annotations.poll] ?? '');
     if (app.spec.suspend || now() - last < options.pollMs) return false;
     const patch = { metadata: { annotations: { [annotations.poll]: new Date(now()).toISOString() } } };
@@ -139,9 +139,10 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
   /** Starts a new pipeline of the commit that was rejected, or of a newer one if there is one. */
   async function retry(cached: App): Promise<SubmissionResult> {
     const app = (await client.get(hostedApps, { namespace, name: cached.metadata.name })) ?? cached;
-    if (!isRetriable(app)) return { app, created: false, polled: await poll(app), retried: false };
+    if (!isRetriable(app)) return { app, created: false, polled: await requestPoll(app), retried: false };
     const due = computeRetryTime(app, retryMs);
-    if (due > now()) return { app, created: false, polled: await poll(app), retried: false, retryAt: new Date(due) };
+    if (due > now())
+      return { app, created: false, polled: await requestPoll(app), retried: false, retryAt: new Date(due) };
     const requestedAt = new Date(now()).toISOString();
     const metadata = {
       resourceVersion: app.metadata.resourceVersion,
@@ -154,33 +155,36 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
         { metadata },
         { type: 'application/merge-patch+json', fieldManager },
       );
-      await apps.whenSeen(patched, seenWithinMs);
+      await apps.waitForApp(patched, seenWithinMs);
       return { app: patched, created: false, polled: true, retried: true };
     } catch (error) {
       // Another retry or a write of the operator came in between. Report the current status; submitting again is safe.
       if (!isApiStatus(error, 409)) throw error;
       const current = (await client.get(hostedApps, { namespace, name: app.metadata.name })) ?? app;
-      return { app: current, created: false, polled: await poll(current), retried: false };
+      return { app: current, created: false, polled: await requestPoll(current), retried: false };
     }
   }
 
   return async (submission) => {
     const hash = hashRepository(submission.repository.url);
-    const cached = apps.byRepository(hash);
+    const cached = apps.findByRepository(hash);
     // Outside the queue, because a git server may be slow. Limits come first, so that no git server is queried in vain.
     if (cached === undefined) assertWithinLimits(apps, [...unseen.values()], submission, options.limits, now());
     if (cached === undefined || submission.branch !== undefined)
       await options.checkRepository?.(submission, submission.network);
     const { app, created } =
-      cached === undefined ? await exclusively(() => createOrFind(submission, hash)) : { app: cached, created: false };
+      cached === undefined
+        ? await runExclusively(() => createOrFind(submission, hash))
+        : { app: cached, created: false };
     if (app.metadata.deletionTimestamp !== undefined) {
       throw new Problem(beingRemoved, `${app.metadata.name} is being deleted. Submit it again in a minute.`, {
         headers: { 'retry-after': '60' },
       });
     }
-    if (!created) return isRetriable(app) ? retry(app) : { app, created, polled: await poll(app), retried: false };
+    if (!created)
+      return isRetriable(app) ? retry(app) : { app, created, polled: await requestPoll(app), retried: false };
     // A status request right after this must find the app.
-    await apps.whenSeen(app, seenWithinMs);
+    await apps.waitForApp(app, seenWithinMs);
     return { app, created, polled: true, retried: false };
   };
 }

@@ -24,7 +24,7 @@ export async function readBenchmark(source: BenchmarkSource, slug: string): Prom
   const [campaign] = records.campaigns;
   if (campaign === undefined) return undefined;
   const { registered = 0, running = 0, interrupted = 0 } = records.findUnfinished;
-  const { models, pairs } = source.measurements.of(slug, records.summaries);
+  const { models, pairs } = source.measurements.getMeasurement(slug, records.summaries);
   return {
     ...createCommonFields(source, campaign, records.summaries, { models, pairs, open: registered + running }),
     app: { commit: records.release.commit, image: records.release.image },
@@ -50,7 +50,7 @@ export async function readEntry(source: BenchmarkSource, slug: string): Promise<
 export async function readBenchmarks(source: BenchmarkSource): Promise<BenchmarkEntry[]> {
   const campaigns = await readIndex(source.database());
   return campaigns.map(({ campaign, summaries }) => {
-    const { models, pairs } = source.measurements.of(campaign.app, summaries);
+    const { models, pairs } = source.measurements.getMeasurement(campaign.app, summaries);
     return {
       ...createCommonFields(source, campaign, summaries, { models, pairs, open: countPlannedRuns(campaign) }),
       models: models.length,
@@ -62,14 +62,14 @@ export async function readBenchmarks(source: BenchmarkSource): Promise<Benchmark
 /** Number of runs of a campaign in which no run has finished. */
 const countPlannedRuns = ({ models, tasks, runs }: Campaign): number => models.length * tasks.length * runs;
 
-type Common = Omit<BenchmarkEntry, 'models' | 'tasks'>;
+type CommonFields = Omit<BenchmarkEntry, 'models' | 'tasks'>;
 
 function createCommonFields(
   { baseUrl, manifests }: BenchmarkSource,
   { app, registered_at }: Campaign,
   summaries: readonly Summary[],
   findings: Parameters<typeof formatVerdict>[0],
-): Common {
+): CommonFields {
   const { en, zh } = formatVerdict(findings);
   const last = Math.max(registered_at.getTime(), ...summaries.map(({ updated }) => updated.getTime()));
   return {

@@ -59,8 +59,8 @@ function gradeByRule(text: string, grader: Exclude<Grader, { kind: 'script' }>):
 }
 
 function gradeContains(text: string, values: readonly string[], ignoreCase: boolean): Grade {
-  const plain = (part: string): string => (ignoreCase ? part.toLowerCase() : part);
-  const missing = values.filter((value) => !plain(text).includes(plain(value)));
+  const toComparable = (part: string): string => (ignoreCase ? part.toLowerCase() : part);
+  const missing = values.filter((value) => !toComparable(text).includes(toComparable(value)));
   return missing.length === 0
     ? passedGrade
     : {

@@ -22,7 +22,7 @@ export class Measurements {
   /** The last of each app. */
   readonly #kept = new Map<string, { readonly of: string; readonly measurement: Measurement }>();
 
-  of(app: string, summaries: readonly Summary[]): Measurement {
+  getMeasurement(app: string, summaries: readonly Summary[]): Measurement {
     const print = summaries.map(toComparableText).join('\n');
     const kept = this.#kept.get(app);
     if (kept?.of === print) return kept.measurement;

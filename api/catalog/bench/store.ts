@@ -125,7 +125,7 @@ export class BenchWriter {
   }
 
   /** The campaign of this plan that has not finished, where there is one; without a seed, whatever its seed is. */
-  async unfinished(
+  async findUnfinished(
     plan: Pick<CampaignPlan, 'app' | 'models' | 'tasks' | 'runs'> & { readonly seed: string | undefined },
   ): Promise<{ id: string; seed: string; heldBackSeed: string } | undefined> {
     const [campaign] = await this.#database.replay(statements.selectUnfinishedCampaign, [

@@ -71,9 +71,9 @@ function formatClaim(claim: CheckedClaim): Sentence[] {
 
 /** What the evidence does not say. */
 function describeMissing(readings: Readings): Sentence[] {
-  const slugs = (kind: Reading): string[] =>
+  const listSlugs = (kind: Reading): string[] =>
     [...readings].flatMap(([slug, reading]) => (reading === kind ? [slug] : []));
-  const [none, unreadable] = [slugs('none'), slugs('unreadable')];
+  const [none, unreadable] = [listSlugs('none'), listSlugs('unreadable')];
   return [
     ...(none.length === 0 ? [] : [describeUnmeasured(none, readings.size)]),
     ...(unreadable.length === 0

@@ -9,7 +9,7 @@ const maxAgeSeconds = 15;
 
 export const guidesPath = '/api/agent-guides';
 
-export function createGuideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 'slugs'>): Endpoint[] {
+export function createGuideEndpoints(guides: Pick<Guides, 'listEntries' | 'getRecord' | 'slugs'>): Endpoint[] {
   return [
     defineEndpoint({
       method: 'GET',
@@ -23,7 +23,7 @@ export function createGuideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 's
       output: guideList,
       outputDescription: 'The guides.',
       maxAgeSeconds,
-      handler: () => guides.index(),
+      handler: () => guides.listEntries(),
     }),
     defineEndpoint({
       method: 'GET',
@@ -47,7 +47,7 @@ export function createGuideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 's
       maxAgeSeconds,
       problems: [unknownGuide],
       async handler({ params: { slug } }) {
-        return (await guides.guide(slug)) ?? throwUnknownGuide(slug, guides.slugs);
+        return (await guides.getRecord(slug)) ?? throwUnknownGuide(slug, guides.slugs);
       },
     }),
   ];

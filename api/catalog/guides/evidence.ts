@@ -108,7 +108,7 @@ export interface Benchmark {
 }
 
 /** The benchmark of an app; undefined where there is none. @throws Problem while the store cannot be read */
-export type BenchmarkOf = (slug: string) => Promise<Benchmark | undefined>;
+export type BenchmarkReader = (slug: string) => Promise<Benchmark | undefined>;
 
 /** `unreadable`: whether there is a benchmark is not known now. */
 export type Reading = Benchmark | 'none' | 'unreadable';
@@ -120,12 +120,12 @@ interface Entry {
 
 /** Reads benchmarks. Agents read many guides in a row, and a benchmark changes by the hour. */
 export class Benchmarks {
-  readonly #benchmarkOf: BenchmarkOf;
+  readonly #readBenchmark: BenchmarkReader;
   readonly #keepMs: number;
   readonly #entries = new Map<string, Entry>();
 
-  constructor(benchmarkOf: BenchmarkOf, { keepMs = 5_000 }: { readonly keepMs?: number } = {}) {
-    this.#benchmarkOf = benchmarkOf;
+  constructor(readBenchmark: BenchmarkReader, { keepMs = 5_000 }: { readonly keepMs?: number } = {}) {
+    this.#readBenchmark = readBenchmark;
     this.#keepMs = keepMs;
   }
 
@@ -142,7 +142,7 @@ export class Benchmarks {
 
   async #read(slug: string): Promise<Reading> {
     try {
-      const benchmark = await this.#benchmarkOf(slug);
+      const benchmark = await this.#readBenchmark(slug);
       return benchmark?.models.some(({ runs }) => runs > 0) === true ? benchmark : 'none';
     } catch (error) {
       if (error instanceof Problem) return 'unreadable';

@@ -4,7 +4,7 @@ import type { Endpoint } from '../../http/index.ts';
 import type { Models } from '../../models/index.ts';
 import type { Tools } from '../../tools/index.ts';
 import { createAnswer, type CheckedClaim } from './answer.ts';
-import { type BenchmarkOf, Benchmarks, toEvidence, type Reading } from './evidence.ts';
+import { type BenchmarkReader, Benchmarks, toEvidence, type Reading } from './evidence.ts';
 import {
   createGuideEndpoints,
   type GuideEntry,
@@ -23,7 +23,7 @@ export interface GuidesOptions {
   readonly freeQuota: Money;
   readonly catalog: Models['catalog'];
   readonly toolRegistry: Tools['toolRegistry'];
-  readonly benchmarkOf: BenchmarkOf;
+  readonly readBenchmark: BenchmarkReader;
   /** Default: those in manifests/guides. */
   readonly guides?: readonly SourceGuide[] | undefined;
 }
@@ -45,28 +45,28 @@ export interface Guides {
   /** Every guide, for documents; nothing is asked of the benchmarks. */
   readonly links: readonly GuideLink[];
   /** As GET /api/agent-guides answers. */
-  index(): Promise<GuideEntry[]>;
+  listEntries(): Promise<GuideEntry[]>;
   /** As GET /api/agent-guides/{slug} answers; undefined where there is none. */
-  guide(slug: string): Promise<GuideRecord | undefined>;
-  detail(slug: string): Promise<GuideDetail | undefined>;
+  getRecord(slug: string): Promise<GuideRecord | undefined>;
+  getDetail(slug: string): Promise<GuideDetail | undefined>;
 }
 
 /** @throws Error that names the guide and the field, when one is not valid here */
 export function startGuides(options: GuidesOptions): Guides {
   const facts = collectFacts(options);
   const sources = (options.guides ?? readGuides()).map((guide) => resolveGuide(guide, facts, options.toolRegistry));
-  const shelf = new Shelf(options, sources);
+  const shelf = new GuideCatalog(options, sources);
   const guides = {
     slugs: sources.map(({ slug }) => slug),
     links: sources.map((source) => shelf.link(source)),
-    index: () => shelf.index(),
-    guide: async (slug: string) => (await shelf.detail(slug))?.record,
-    detail: (slug: string) => shelf.detail(slug),
+    listEntries: () => shelf.listEntries(),
+    getRecord: async (slug: string) => (await shelf.getDetail(slug))?.record,
+    getDetail: (slug: string) => shelf.getDetail(slug),
   };
   return { ...guides, endpoints: createGuideEndpoints(guides) };
 }
 
-class Shelf {
+class GuideCatalog {
   readonly #options: GuidesOptions;
   readonly #sources: ReadonlyMap<string, SourceGuide>;
   readonly #benchmarks: Benchmarks;
@@ -74,7 +74,7 @@ class Shelf {
   constructor(options: GuidesOptions, sources: readonly SourceGuide[]) {
     this.#options = options;
     this.#sources = new Map(sources.map((source) => [source.slug, source]));
-    this.#benchmarks = new Benchmarks(options.benchmarkOf);
+    this.#benchmarks = new Benchmarks(options.readBenchmark);
   }
 
   link({ slug, question, title_zh }: SourceGuide): GuideLink {
@@ -88,20 +88,20 @@ class Shelf {
     };
   }
 
-  async index(): Promise<GuideEntry[]> {
+  async listEntries(): Promise<GuideEntry[]> {
     return Promise.all(
       [...this.#sources.values()].map(async (source) => {
-        const readings = await this.#readings(source);
+        const readings = await this.#readEvidence(source);
         return { ...this.link(source), updated: findLatest(source, readings), license };
       }),
     );
   }
 
-  async detail(slug: string): Promise<GuideDetail | undefined> {
+  async getDetail(slug: string): Promise<GuideDetail | undefined> {
     const source = this.#sources.get(slug);
     if (source === undefined) return undefined;
     const { baseUrl, catalog } = this.#options;
-    const readings = await this.#readings(source);
+    const readings = await this.#readEvidence(source);
     const { answer, answer_zh, claims } = createAnswer(source, readings);
     const steps = source.steps.map((step) => toStep(step, baseUrl));
     const { question, title_zh, page, machine_readable } = this.link(source);
@@ -113,7 +113,7 @@ class Shelf {
       answer_zh,
       updated: findLatest(source, readings),
       method,
-      tool: this.#tool(source.tool),
+      tool: this.#describeTool(source.tool),
       steps: steps.map(formatStep),
       evidence: [...readings].map(([app, reading]) => toEvidence(app, reading, catalog.ids)),
       page,
@@ -124,7 +124,7 @@ class Shelf {
   }
 
   /** Described as the registry does now, and whether it is available. */
-  #tool({ name, arguments_example }: SourceGuide['tool']): GuideRecord['tool'] {
+  #describeTool({ name, arguments_example }: SourceGuide['tool']): GuideRecord['tool'] {
     const { baseUrl, toolRegistry } = this.#options;
     const tool = toolRegistry.get(name);
     const off = toolRegistry.explainOff(tool);
@@ -137,7 +137,7 @@ class Shelf {
     };
   }
 
-  async #readings({ evidence }: SourceGuide): Promise<ReadonlyMap<string, Reading>> {
+  async #readEvidence({ evidence }: SourceGuide): Promise<ReadonlyMap<string, Reading>> {
     return new Map(await Promise.all(evidence.map(async (app) => [app, await this.#benchmarks.read(app)] as const)));
   }
 }

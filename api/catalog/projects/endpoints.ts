@@ -79,7 +79,7 @@ export function createProjectEndpoints(projects: Projects, baseUrl: string): End
       maxAgeSeconds,
       outputDescription: 'The app.',
       problems: [unknownProject],
-      handler: ({ params }) => projects.detail(params.slug),
+      handler: ({ params }) => projects.getDetail(params.slug),
     }),
   ];
 }

@@ -27,7 +27,7 @@ export interface ForgeQuestion {
   readonly known?: Readonly<Record<string, KnownForge>> | undefined;
 }
 
-type Fetched = Awaited<ReturnType<Fetcher['fetch']>>;
+type FetchResult = Awaited<ReturnType<Fetcher['fetch']>>;
 
 const unreachable = 'The forge could not be reached.';
 const unreadable = 'The forge did not answer in a form that is known here.';
@@ -66,7 +66,7 @@ async function requestFrom(address: ForgeAddress, { before, fetcher, signal }: F
   }
 }
 
-function toAnswer({ status, headers, bytes }: Fetched, kind: ForgeKind): ForgeAnswer {
+function toAnswer({ status, headers, bytes }: FetchResult, kind: ForgeKind): ForgeAnswer {
   if (status === 304) return { outcome: 'unchanged' };
   if (status === 404 || status === 410) return { outcome: 'gone', reason: gone };
   if (status === 429 || (status === 403 && headers.get('x-ratelimit-remaining') === '0'))

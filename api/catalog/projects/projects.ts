@@ -13,10 +13,10 @@ export interface ProjectsOptions {
   readonly baseUrl: string;
   readonly apps: Omit<DirectoryOptions, 'baseUrl'>;
   readonly catalog: readonly CatalogApp[];
-  readonly stars: Pick<StarCounts, 'at' | 'version'>;
-  readonly telemetry: (slug: string) => Promise<Telemetry>;
+  readonly stars: Pick<StarCounts, 'getCountAt' | 'version'>;
+  readonly readTelemetry: (slug: string) => Promise<Telemetry>;
   /** The entry of an app in the index of benchmarks. Rejects while they cannot be read. */
-  readonly benchmark: (slug: string) => Promise<BenchmarkEntry | undefined>;
+  readonly readBenchmark: (slug: string) => Promise<BenchmarkEntry | undefined>;
 }
 
 export interface ProjectQuery extends Filter {
@@ -44,20 +44,20 @@ export class Projects {
   }
 
   /** All of them, by slug. The same map until an app changes. */
-  records(): ReadonlyMap<string, ProjectRecord> {
-    const apps = this.#options.apps.apps.all();
+  listRecords(): ReadonlyMap<string, ProjectRecord> {
+    const apps = this.#options.apps.apps.listAll();
     if (this.#all?.apps !== apps) this.#all = { apps, records: this.#createRecords(apps) };
     return this.#all.records;
   }
 
   /** Addresses whose stars are shown. */
-  repositories(): string[] {
-    return [...this.records().values()].map(({ repo }) => repo);
+  listRepositories(): string[] {
+    return [...this.listRecords().values()].map(({ repo }) => repo);
   }
 
   /** All of them in an order. The same list until an app or a star changes. */
   listSorted(order: Order): readonly SortedRecord[] {
-    return this.#sorted[order].of(this.records());
+    return this.#sorted[order].sort(this.listRecords());
   }
 
   /** One page of those that are asked for. @throws Problem (invalid-request) for a cursor of another list */
@@ -65,15 +65,15 @@ export class Projects {
     const isAsked = createMatcher(filter);
     const matches = this.listSorted(sort).filter(({ record }) => isAsked(record));
     const page = createPage(matches, ({ key }) => key, { limit, cursor, order: sort });
-    return { ...page, items: page.items.map(({ record }) => this.#entry(record)) };
+    return { ...page, items: page.items.map(({ record }) => this.#createEntry(record)) };
   }
 
   /** Everything of one app. @throws Problem (unknown-project) */
-  async detail(slug: string): Promise<ProjectDetail> {
+  async getDetail(slug: string): Promise<ProjectDetail> {
     const record = this.#record(slug);
-    const [telemetry, measured] = await Promise.all([this.#options.telemetry(slug), this.#benchmark(slug)]);
+    const [telemetry, measured] = await Promise.all([this.#options.readTelemetry(slug), this.#readBenchmark(slug)]);
     return {
-      ...this.#entry(record),
+      ...this.#createEntry(record),
       commit: record.state === 'live' ? (record.app?.status?.served?.commit ?? null) : null,
       idle: record.app === undefined ? null : (toIdleView(record.app) ?? null),
       telemetry,
@@ -81,9 +81,9 @@ export class Projects {
     };
   }
 
-  async #benchmark(slug: string): Promise<Pick<ProjectDetail, 'benchmark' | 'benchmark_reason'>> {
+  async #readBenchmark(slug: string): Promise<Pick<ProjectDetail, 'benchmark' | 'benchmark_reason'>> {
     try {
-      const benchmark = (await this.#options.benchmark(slug)) ?? null;
+      const benchmark = (await this.#options.readBenchmark(slug)) ?? null;
       return { benchmark, benchmark_reason: benchmark === null ? 'No benchmark of this app has been run here.' : null };
     } catch {
       // The rest of the app is known without the database.
@@ -92,12 +92,12 @@ export class Projects {
   }
 
   /** The entry of one app. @throws Problem (unknown-project) */
-  entry(slug: string): ProjectEntry {
-    return this.#entry(this.#record(slug));
+  getEntry(slug: string): ProjectEntry {
+    return this.#createEntry(this.#record(slug));
   }
 
   #record(slug: string): ProjectRecord {
-    const records = this.records();
+    const records = this.listRecords();
     const record = records.get(slug);
     if (record !== undefined) return record;
     throw createUnknownNameProblem(unknownProject, {
@@ -123,10 +123,10 @@ export class Projects {
     return record;
   }
 
-  #entry(record: ProjectRecord): ProjectEntry {
+  #createEntry(record: ProjectRecord): ProjectEntry {
     const { baseUrl, stars } = this.#options;
     const { slug, title, description, category, repo, source, state, since } = record;
-    const count = stars.at(record.forge);
+    const count = stars.getCountAt(record.forge);
     return {
       slug,
       title,
@@ -188,32 +188,32 @@ export interface SortedRecord {
 /** By title; the most stars first; the newest first. What is not known comes last. */
 export class SortedRecords {
   readonly #order: Order;
-  readonly #stars: Pick<StarCounts, 'at' | 'version'>;
+  readonly #stars: Pick<StarCounts, 'getCountAt' | 'version'>;
   #of: unknown;
   #version: number;
   #keys = new WeakMap<ProjectRecord, SortedRecord>();
   #list: readonly SortedRecord[] = [];
 
-  constructor(order: Order, stars: Pick<StarCounts, 'at' | 'version'>) {
+  constructor(order: Order, stars: Pick<StarCounts, 'getCountAt' | 'version'>) {
     this.#order = order;
     this.#stars = stars;
     this.#version = stars.version;
   }
 
   /** The same list for the same map, until a star changes where these are sorted by. */
-  of(records: ReadonlyMap<string, ProjectRecord>): readonly SortedRecord[] {
+  sort(records: ReadonlyMap<string, ProjectRecord>): readonly SortedRecord[] {
     const { version } = this.#stars;
     const isOutdated = this.#order === 'stars' && version !== this.#version;
     if (this.#of === records && !isOutdated) return this.#list;
     if (isOutdated) this.#keys = new WeakMap();
-    const current = [...records.values()].map((record) => this.#sortedRecord(record));
+    const current = [...records.values()].map((record) => this.#getSortedRecord(record));
     this.#list = sortAgain(this.#list, current, (a, b) => compareKeys(a.key, b.key));
     this.#of = records;
     this.#version = version;
     return this.#list;
   }
 
-  #sortedRecord(record: ProjectRecord): SortedRecord {
+  #getSortedRecord(record: ProjectRecord): SortedRecord {
     const known = this.#keys.get(record);
     if (known !== undefined) return known;
     const key = [...createSortKey(record, this.#order, this.#stars), record.title.toLowerCase(), record.slug];
@@ -223,12 +223,12 @@ export class SortedRecords {
   }
 }
 
-function createSortKey(record: ProjectRecord, order: Order, stars: Pick<StarCounts, 'at'>): SortKey {
+function createSortKey(record: ProjectRecord, order: Order, stars: Pick<StarCounts, 'getCountAt'>): SortKey {
   switch (order) {
     case 'name':
       return [];
     case 'stars':
-      return sortUnknownLast(stars.at(record.forge).stars);
+      return sortUnknownLast(stars.getCountAt(record.forge).stars);
     case 'since':
       return sortUnknownLast(record.since === null ? null : Date.parse(record.since));
   }

@@ -28,7 +28,7 @@ export interface StarsOptions {
   readonly onAccountFound?: (database: Database, url: string, account: string) => Promise<void>;
   readonly ledger: Pick<LedgerHandle, 'opened'>;
   /** Addresses of the repositories that the catalog shows now. */
-  readonly repositories: () => Iterable<string>;
+  readonly listRepositories: () => Iterable<string>;
   readonly fetcher: Pick<Fetcher, 'fetch'>;
   readonly log: Logger;
   /** Aborted when the process is about to end. */
@@ -88,7 +88,7 @@ export class StarRefresh {
 
   async #askOne(): Promise<void> {
     const shown = new Map(
-      [...this.#options.repositories()].flatMap((address) => {
+      [...this.#options.listRepositories()].flatMap((address) => {
         const repository = parseForgeRepository(address);
         return repository === undefined ? [] : [[repository.url, repository] as const];
       }),
@@ -211,12 +211,12 @@ export class StarCounts {
   }
 
   /** What is known of the repository at this address. */
-  of(address: string): StarCount {
-    return this.at(parseForgeRepository(address));
+  getCount(address: string): StarCount {
+    return this.getCountAt(parseForgeRepository(address));
   }
 
   /** The same for an address that is read already; undefined: it is not that of a repository. */
-  at(repository: ForgeRepository | undefined): StarCount {
+  getCountAt(repository: ForgeRepository | undefined): StarCount {
     if (this.#obstacle !== undefined) return createUnknownCount(obstacles[this.#obstacle]);
     if (repository === undefined) return createUnknownCount('The address is not that of a repository on a forge.');
     const row = this.#known.get(repository.url);

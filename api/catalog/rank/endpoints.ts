@@ -27,7 +27,7 @@ function createRankEndpoint(ranking: Ranking, baseUrl: string): Endpoint {
     maxAgeSeconds,
     outputDescription: 'One page of apps.',
     async handler({ query }) {
-      const { items, total, next: cursor } = await ranking.page(query);
+      const { items, total, next: cursor } = await ranking.getPage(query);
       const { limit, weights } = query;
       const next = createNextLink(`${baseUrl}/api/rank`, { limit, weights: formatWeights(weights) }, cursor);
       return new JsonAnswer(

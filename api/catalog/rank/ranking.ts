@@ -12,21 +12,21 @@ import type { Rate } from '../bench/views.ts';
 export type Benchmarks = ReadonlyMap<string, BenchmarkFigures>;
 
 /** What was measured of all apps, by slug; undefined while it cannot be read. */
-interface Measured {
+interface MeasuredData {
   readonly benchmarks: Benchmarks | undefined;
   readonly visits: ReadonlyMap<string, VisitFigures> | undefined;
-  readonly cheapest: Priced | undefined;
+  readonly cheapest: PricedFigures | undefined;
 }
 
 export interface RankingOptions {
   readonly baseUrl: string;
   readonly projects: Pick<Projects, 'listSorted'>;
-  readonly retentions: Pick<Retentions, 'of'>;
-  readonly stabilities: Pick<Stabilities, 'of'>;
+  readonly retentions: Pick<Retentions, 'getRetention'>;
+  readonly stabilities: Pick<Stabilities, 'getStability'>;
   /** Of all apps that have one, by slug. Rejects while they cannot be read. */
-  readonly benchmarks: () => Promise<Benchmarks>;
+  readonly readBenchmarks: () => Promise<Benchmarks>;
   /** First visits of all apps that had one, by slug. Rejects while they cannot be read. */
-  readonly visits: () => Promise<ReadonlyMap<string, VisitFigures>>;
+  readonly readVisits: () => Promise<ReadonlyMap<string, VisitFigures>>;
 }
 
 export interface RankQuery {
@@ -45,27 +45,27 @@ export class Ranking {
   }
 
   /** One page, the highest score first; without weights by title. @throws Problem (invalid-request) for a wrong cursor */
-  async page({ weights, limit, cursor }: RankQuery): Promise<Page<RankedApp>> {
-    const measured = await this.#measured();
-    const valueOf = (slug: string, criterion: Criterion): Value => this.#computeValue(slug, criterion, measured);
-    const sorted = this.#sorted(weights, valueOf);
+  async getPage({ weights, limit, cursor }: RankQuery): Promise<Page<RankedApp>> {
+    const measured = await this.#readMeasured();
+    const getValue = (slug: string, criterion: Criterion): Value => this.#computeValue(slug, criterion, measured);
+    const sorted = this.#sort(weights, getValue);
     const page = createPage(sorted, ({ key }) => key, {
       limit,
       cursor,
       order: `rank ${JSON.stringify(weights ?? null)}`,
     });
-    return { ...page, items: page.items.map(({ record }) => this.#toView(record, weights, valueOf)) };
+    return { ...page, items: page.items.map(({ record }) => this.#toView(record, weights, getValue)) };
   }
 
-  async #measured(): Promise<Measured> {
+  async #readMeasured(): Promise<MeasuredData> {
     const [benchmarks, visits] = await Promise.all([
-      this.#options.benchmarks().catch(() => undefined),
-      this.#options.visits().catch(() => undefined),
+      this.#options.readBenchmarks().catch(() => undefined),
+      this.#options.readVisits().catch(() => undefined),
     ]);
     return { benchmarks, visits, cheapest: findCheapest(benchmarks ?? new Map()) };
   }
 
-  #sorted(
+  #sort(
     weights: Weights | undefined,
     valueOf: (slug: string, criterion: Criterion) => Value,
   ): readonly { readonly record: ProjectRecord; readonly key: SortKey }[] {
@@ -108,20 +108,20 @@ export class Ranking {
     };
   }
 
-  #computeValue(slug: string, criterion: Criterion, { benchmarks, visits, cheapest }: Measured): Value {
+  #computeValue(slug: string, criterion: Criterion, { benchmarks, visits, cheapest }: MeasuredData): Value {
     switch (criterion) {
       case 'onboarding':
         return visits === undefined
           ? createUnmeasured('First visits cannot be read right now.')
           : scoreOnboarding(visits.get(slug));
       case 'stability':
-        return fromEstimate(this.#options.stabilities.of(slug));
+        return fromEstimate(this.#options.stabilities.getStability(slug));
       case 'quality':
         return benchmarks === undefined ? createUnmeasured(unread) : scoreQuality(benchmarks.get(slug));
       case 'cost':
         return benchmarks === undefined ? createUnmeasured(unread) : scoreCost(benchmarks.get(slug), cheapest);
       case 'retention':
-        return fromEstimate(this.#options.retentions.of(slug));
+        return fromEstimate(this.#options.retentions.getRetention(slug));
     }
   }
 }
@@ -164,7 +164,7 @@ function fromRate({ rate, interval, n }: Rate): Value {
   };
 }
 
-function scoreCost(figures: BenchmarkFigures | undefined, cheapest: Priced | undefined): Value {
+function scoreCost(figures: BenchmarkFigures | undefined, cheapest: PricedFigures | undefined): Value {
   if (figures === undefined) return createUnmeasured(noBenchmark);
   const { delivered, cost } = figures;
   if (cost === undefined) return createUnmeasured('The cost of some runs of its benchmark is not known.', delivered.n);
@@ -176,14 +176,14 @@ function scoreCost(figures: BenchmarkFigures | undefined, cheapest: Priced | und
   return { value: Number(ratio) / 1_000_000, interval: null, n: delivered.n, reason: null };
 }
 
-type Priced = BenchmarkFigures & { readonly cost: Money };
+type PricedFigures = BenchmarkFigures & { readonly cost: Money };
 
-const isPriced = (figures: BenchmarkFigures): figures is Priced =>
+const isPriced = (figures: BenchmarkFigures): figures is PricedFigures =>
   figures.delivered.passed > 0 && figures.cost !== undefined && figures.cost > 0n;
 
 /** The lowest cost per success of all; of those that cost nothing, or not yet known, there is no comparison. */
-function findCheapest(benchmarks: Benchmarks): Priced | undefined {
-  let best: Priced | undefined;
+function findCheapest(benchmarks: Benchmarks): PricedFigures | undefined {
+  let best: PricedFigures | undefined;
   for (const figures of benchmarks.values()) {
     if (!isPriced(figures)) continue;
     const isCheaper =

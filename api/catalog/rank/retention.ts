@@ -39,7 +39,7 @@ export class Retentions {
     this.#missing = reason;
   }
 
-  of(slug: string): Retention {
+  getRetention(slug: string): Retention {
     if (this.#observations === undefined) return { reason: this.#missing, n: 0 };
     const known = this.#estimates.get(slug) ?? estimateRetention(this.#observations.get(slug) ?? []);
     this.#estimates.set(slug, known);
@@ -68,7 +68,7 @@ export function startRetention({ ledger, everyMs = 60_000, estimateMs = 900_000 
     opened.repeat('count callers', everyMs, async () => {
       await callers.update();
       if (performance.now() - estimatedAt < estimateMs) return 0;
-      retentions.set(await callers.observations());
+      retentions.set(await callers.readObservations());
       estimatedAt = performance.now();
       return 0;
     });
@@ -162,7 +162,7 @@ export class Callers {
   }
 
   /** Observations by app, in hours. */
-  async observations(now: Date | null = null): Promise<ReadonlyMap<string, readonly Observation[]>> {
+  async readObservations(now: Date | null = null): Promise<ReadonlyMap<string, readonly Observation[]>> {
     const observations = new Map<string, readonly Observation[]>();
     for (let after = ''; ;) {
       const [row] = await this.#database.query(selectLastApp, [after]);

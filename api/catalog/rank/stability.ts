@@ -64,7 +64,7 @@ export class Stabilities {
     this.#missing = reason;
   }
 
-  of(slug: string): Stability {
+  getStability(slug: string): Stability {
     if (this.#requests === undefined) return { reason: this.#missing, n: 0 };
     return computeStability(this.#requests.get(slug) ?? { days: 0, answered: 0, failed: 0 });
   }

@@ -22,7 +22,7 @@ const json = 'application/json';
 export const appPrefix = 'app:';
 
 export function buildAgentCard(offer: Offer): AgentCard {
-  const { baseUrl, tools, apps } = offer;
+  const { baseUrl, tools, listApps } = offer;
   return {
     name: serviceName,
     description: serviceDescription,
@@ -48,7 +48,10 @@ export function buildAgentCard(offer: Offer): AgentCard {
     securityRequirements: [{ schemes: {} }, { schemes: { key: { list: [] } } }],
     defaultInputModes: [json, 'text/plain'],
     defaultOutputModes: [json, 'text/plain'],
-    skills: [...tools.map((tool) => buildToolSkill(tool, offer)), ...apps().map((app) => buildAppSkill(app, baseUrl))],
+    skills: [
+      ...tools.map((tool) => buildToolSkill(tool, offer)),
+      ...listApps().map((app) => buildAppSkill(app, baseUrl)),
+    ],
     signatures: [],
   };
 }
@@ -70,8 +73,8 @@ export function buildCardJson(offer: Offer): Record<string, unknown> {
   };
 }
 
-function buildToolSkill(tool: Tool, { off }: Offer): AgentSkill {
-  const unavailable = off(tool);
+function buildToolSkill(tool: Tool, { explainOff }: Offer): AgentSkill {
+  const unavailable = explainOff(tool);
   return {
     id: tool.name,
     name: tool.title,

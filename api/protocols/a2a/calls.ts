@@ -70,7 +70,7 @@ export interface AgentJob {
 
 export interface TaskFilter {
   readonly contextId: string | undefined;
-  readonly states: (task: { readonly state: AgentTask['state']; readonly problem: string | undefined }) => boolean;
+  readonly isListed: (task: { readonly state: AgentTask['state']; readonly problem: string | undefined }) => boolean;
   readonly after: Date | undefined;
   readonly size: number;
   /** Page token from the previous page; undefined for the first page. */
@@ -83,7 +83,7 @@ export interface TaskFilter {
  */
 export interface AgentTasks {
   /** @throws Problem (unknown-job) */
-  view(id: string, context: CallContext): Promise<AgentTask>;
+  getTask(id: string, context: CallContext): Promise<AgentTask>;
   /** Waits until the job ends, `waitMs` passes, or the context's signal aborts. @throws Problem (unknown-job) */
   follow(
     task: AgentTask,
@@ -197,7 +197,7 @@ export function createToolTasks({ toolService, jobs, payerFor }: ToolTasksOption
     return toAgentTask(tool, await toolService.follow(name, { requestId, payer, waitMs, signal, report }));
   };
   return {
-    async view(id, context) {
+    async getTask(id, context) {
       const { owner } = await payerFor(context);
       return follow(await jobs.find(id, owner), context, now);
     },
@@ -210,10 +210,10 @@ export function createToolTasks({ toolService, jobs, payerFor }: ToolTasksOption
       const canceled = await jobs.cancel({ id, tool, owner });
       return { task: await follow({ id, tool }, context, now), canceled };
     },
-    async list({ contextId, states, after, size, token }, context) {
+    async list({ contextId, isListed, after, size, token }, context) {
       const entries = (await listEntries(jobs, await payerFor(context), contextId)).filter(
         ({ id, context: own = id, at, ...rest }) =>
-          (contextId === undefined || own === contextId) && (after === undefined || at >= after) && states(rest),
+          (contextId === undefined || own === contextId) && (after === undefined || at >= after) && isListed(rest),
       );
       const since = token === undefined ? 0 : entries.findIndex(({ id }) => id === token) + 1;
       if (token !== undefined && since === 0)

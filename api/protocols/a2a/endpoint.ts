@@ -49,10 +49,10 @@ export function startAgent({
   ending,
   pushTimes,
 }: AgentStart): Endpoint {
-  const database = (): ReturnType<typeof ledger.get>['database'] => ledger.get().database;
+  const getDatabase = (): ReturnType<typeof ledger.get>['database'] => ledger.get().database;
   const { toolRegistry, toolService, jobs } = tools;
   const deliveries = new PushDeliveries({
-    database,
+    database: getDatabase,
     fetcher,
     toolService,
     baseUrl: offer.baseUrl,
@@ -68,8 +68,8 @@ export function startAgent({
     interpret,
     call: createToolCalls({ toolRegistry, toolService, payerFor }),
     tasks: createToolTasks({ toolService, jobs, payerFor }),
-    push: new PushConfigs({ database, fetcher }),
-    replays: new MessageReplays({ database, payerFor }),
+    push: new PushConfigs({ database: getDatabase, fetcher }),
+    replays: new MessageReplays({ database: getDatabase, payerFor }),
   });
 }
 
@@ -134,7 +134,7 @@ async function answerCall(
 ): Promise<object | { readonly events: AsyncGenerator<string, void, undefined> }> {
   const requestedVersion = readProtocolVersion(body, context);
   const older = requestedVersion.startsWith(olderVersion);
-  const failed = (error: unknown): object => ({
+  const createFailure = (error: unknown): object => ({
     jsonrpc: '2.0',
     id: readMessageId(body),
     error: older
@@ -150,9 +150,9 @@ async function answerCall(
     if (!(Symbol.asyncIterator in answered)) return answered;
     // An error before the first event rejects the whole call. After that, errors are events.
     const first = await answered.next();
-    return { events: formatFrames(first, answered, failed) };
+    return { events: formatFrames(first, answered, createFailure) };
   } catch (error) {
-    return failed(error);
+    return createFailure(error);
   }
 }
 

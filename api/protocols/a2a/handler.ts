@@ -81,7 +81,7 @@ export class RequestHandler implements A2ARequestHandler {
   }
 
   async sendMessage(params: SendMessageRequest): Promise<Message | Task> {
-    return this.#speaking(async () => {
+    return this.#translateErrors(async () => {
       const reply = await this.#replyOnce(params);
       if (reply.kind === 'whole') return applyHistoryWish(reply.value, params);
       const waitMs = params.configuration?.returnImmediately === true ? 0 : (reply.waitMs ?? patienceMs);
@@ -91,8 +91,9 @@ export class RequestHandler implements A2ARequestHandler {
   }
 
   async *sendMessageStream(params: SendMessageRequest): AsyncGenerator<StreamResponse, void, undefined> {
-    const reply = await this.#speaking(() => this.#replyOnce(params));
-    if (reply.kind === 'job') yield* this.#events(reply.task, { ...params.configuration, metadata: reply.metadata });
+    const reply = await this.#translateErrors(() => this.#replyOnce(params));
+    if (reply.kind === 'job')
+      yield* this.#streamEvents(reply.task, { ...params.configuration, metadata: reply.metadata });
     else {
       const value = applyHistoryWish(reply.value, params);
       yield 'status' in value ? { payload: { $case: 'task', value } } : { payload: { $case: 'message', value } };
@@ -100,18 +101,18 @@ export class RequestHandler implements A2ARequestHandler {
   }
 
   async getTask(params: GetTaskRequest): Promise<Task> {
-    return this.#speaking(async () => limitHistory(toTask(await this.#view(params.id), this.#site), params));
+    return this.#translateErrors(async () => limitHistory(toTask(await this.#getTask(params.id), this.#site), params));
   }
 
   async listTasks(params: ListTasksRequest): Promise<ListTasksResponse> {
-    return this.#speaking(async () =>
+    return this.#translateErrors(async () =>
       listTaskPage(this.#options.tasks, params, { context: this.#context, ...this.#site }),
     );
   }
 
   async cancelTask({ id }: { readonly id: string }): Promise<Task> {
-    return this.#speaking(async () => {
-      await this.#view(id);
+    return this.#translateErrors(async () => {
+      await this.#getTask(id);
       const { task, canceled } = await this.#tasks.cancel(id, this.#context);
       const ended = toTask(task, this.#site);
       if (canceled || ended.status?.state === TaskState.TASK_STATE_CANCELED) return ended;
@@ -120,15 +121,15 @@ export class RequestHandler implements A2ARequestHandler {
   }
 
   async *resubscribe({ id }: { readonly id: string }): AsyncGenerator<StreamResponse, void, undefined> {
-    const task = await this.#speaking(() => this.#view(id));
+    const task = await this.#translateErrors(() => this.#getTask(id));
     if (hasEnded(task))
       throw new UnsupportedOperationError(`Task ${id} has ended, so nothing more happens. GetTask returns its result.`);
-    yield* this.#events(task);
+    yield* this.#streamEvents(task);
   }
 
   async createTaskPushNotificationConfig(params: TaskPushNotificationConfig): Promise<TaskPushNotificationConfig> {
-    return this.#speaking(async () => {
-      const { id: job } = await this.#view(params.taskId);
+    return this.#translateErrors(async () => {
+      const { id: job } = await this.#getTask(params.taskId);
       const config = readPushConfig(params);
       await this.#push.check(config, this.#context.signal);
       await this.#push.save(job, config, this.#version);
@@ -140,8 +141,8 @@ export class RequestHandler implements A2ARequestHandler {
     readonly taskId: string;
     readonly id: string;
   }): Promise<TaskPushNotificationConfig> {
-    return this.#speaking(async () => {
-      const { id: job } = await this.#view(params.taskId);
+    return this.#translateErrors(async () => {
+      const { id: job } = await this.#getTask(params.taskId);
       // Clients of 0.3 may omit the id if there is only one config.
       const [first] = params.id === '' ? await this.#push.list(job) : [];
       return toWireConfig(job, first ?? (await this.#push.get(job, params.id)));
@@ -151,16 +152,16 @@ export class RequestHandler implements A2ARequestHandler {
   async listTaskPushNotificationConfigs(params: {
     readonly taskId: string;
   }): Promise<{ configs: TaskPushNotificationConfig[]; nextPageToken: string }> {
-    return this.#speaking(async () => {
-      const { id: job } = await this.#view(params.taskId);
+    return this.#translateErrors(async () => {
+      const { id: job } = await this.#getTask(params.taskId);
       const configs = await this.#push.list(job);
       return { configs: configs.map((config) => toWireConfig(job, config)), nextPageToken: '' };
     });
   }
 
   async deleteTaskPushNotificationConfig(params: { readonly taskId: string; readonly id: string }): Promise<void> {
-    return this.#speaking(async () => {
-      const { id: job } = await this.#view(params.taskId);
+    return this.#translateErrors(async () => {
+      const { id: job } = await this.#getTask(params.taskId);
       await this.#push.delete(job, params.id);
     });
   }
@@ -180,7 +181,7 @@ export class RequestHandler implements A2ARequestHandler {
   }
 
   /** Converts problems to A2A errors. */
-  async #speaking<Value>(work: () => Promise<Value>): Promise<Value> {
+  async #translateErrors<Value>(work: () => Promise<Value>): Promise<Value> {
     try {
       return await work();
     } catch (error) {
@@ -207,7 +208,7 @@ export class RequestHandler implements A2ARequestHandler {
    */
   async #refuseTask(taskId: string): Promise<void> {
     if (taskId === '' || this.#options.tasks === undefined) return;
-    const task = await this.#view(taskId).catch((error: unknown) => {
+    const task = await this.#getTask(taskId).catch((error: unknown) => {
       if (error instanceof Problem && error.type === unknownJob) return undefined;
       throw error;
     });
@@ -221,26 +222,27 @@ export class RequestHandler implements A2ARequestHandler {
   async #replyOnce(params: SendMessageRequest): Promise<Reply> {
     const { message } = params;
     const { replays } = this.#options;
-    const fresh = async (signal: AbortSignal): Promise<Reply> => {
+    const createReply = async (signal: AbortSignal): Promise<Reply> => {
       const sent = await this.#read(params);
       const reply = await this.#reply(sent, signal);
       if ('status' in reply) return { kind: 'whole', value: reply, isRefused: true };
       return reply.kind === 'job' ? reply : { kind: 'whole', value: buildSingleReply(reply, sent) };
     };
-    if (message === undefined || replays?.isWanted(message.messageId) !== true) return fresh(this.#context.signal);
+    if (message === undefined || replays?.isWanted(message.messageId) !== true)
+      return createReply(this.#context.signal);
     let first: Reply | undefined;
-    const { value, replayed } = await replays.once(message, this.#context, async (signal) =>
-      toStoredReply((first = await fresh(signal))),
+    const { value, replayed } = await replays.replyOnce(message, this.#context, async (signal) =>
+      toStoredReply((first = await createReply(signal))),
     );
     if (!replayed && first !== undefined) return first;
-    return this.#restored(value);
+    return this.#restoreReply(value);
   }
 
-  async #restored(stored: StoredReply): Promise<Reply> {
+  async #restoreReply(stored: StoredReply): Promise<Reply> {
     const { job, metadata } = stored;
     const whole = fromStored(stored);
     if (whole !== undefined) return { kind: 'whole', value: whole };
-    const task = await this.#view(job?.id ?? '');
+    const task = await this.#getTask(job?.id ?? '');
     return { kind: 'job', task, waitMs: job?.waitMs, ...(metadata === undefined ? {} : { metadata }) };
   }
 
@@ -256,9 +258,9 @@ export class RequestHandler implements A2ARequestHandler {
     return reply;
   }
 
-  async #view(id: string): Promise<AgentTask> {
+  async #getTask(id: string): Promise<AgentTask> {
     if (id.trim() === '') throw new RequestMalformedError('The id of the task is missing.');
-    return this.#tasks.view(id, this.#context);
+    return this.#tasks.getTask(id, this.#context);
   }
 
   async #follow(task: AgentTask, waitMs: number): Promise<AgentTask> {
@@ -269,7 +271,7 @@ export class RequestHandler implements A2ARequestHandler {
    * Streams the task, its progress, its result and its end. Stops early when the client disconnects or this process
    * shuts down.
    */
-  async *#events(
+  async *#streamEvents(
     begun: AgentTask,
     shown: {
       readonly historyLength?: number | undefined;
@@ -282,13 +284,13 @@ export class RequestHandler implements A2ARequestHandler {
     const leave = hasEnded(begun) ? undefined : this.#streams.take(this.#context.caller().hash);
     if (leave === undefined) return;
     try {
-      yield* this.#steps(begun);
+      yield* this.#streamSteps(begun);
     } finally {
       leave();
     }
   }
 
-  async *#steps(begun: AgentTask): AsyncGenerator<StreamResponse, void, undefined> {
+  async *#streamSteps(begun: AgentTask): AsyncGenerator<StreamResponse, void, undefined> {
     let task = begun;
     while (!hasEnded(task) && !this.#context.signal.aborted) {
       const updates = new Updates<StreamResponse>();
@@ -303,8 +305,8 @@ export class RequestHandler implements A2ARequestHandler {
         .finally(() => {
           updates.end();
         });
-      yield* updates.all();
-      task = await this.#speaking(() => following);
+      yield* updates.readAll();
+      task = await this.#translateErrors(() => following);
     }
     if (hasEnded(task)) yield* endEvents(task, this.#site);
   }
@@ -404,7 +406,7 @@ class Updates<Event> {
   }
 
   /** Yields all events until the end, including those that are already queued. */
-  async *all(): AsyncGenerator<Event, void, undefined> {
+  async *readAll(): AsyncGenerator<Event, void, undefined> {
     for (;;) {
       yield* this.#waiting.splice(0);
       if (this.#over && this.#waiting.length === 0) return;

@@ -59,7 +59,7 @@ export class MessageReplays {
    * @returns the reply, and whether it is a stored one. @throws Problem (idempotency-in-flight, idempotency-mismatch)
    * and anything that `run` throws
    */
-  async once(
+  async replyOnce(
     message: Message,
     context: CallContext,
     run: (signal: AbortSignal) => Promise<StoredReply>,

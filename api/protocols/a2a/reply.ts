@@ -86,8 +86,8 @@ function describeCost({ model, cost_usd: cost }: InterpretationCost): string {
 }
 
 /** The agent does not call apps; it returns their URLs. */
-function describeApp(slug: string, { apps, baseUrl }: AgentOptions['offer']): Record<string, unknown> {
-  const app = apps().find((one) => one.slug === slug);
+function describeApp(slug: string, { listApps, baseUrl }: AgentOptions['offer']): Record<string, unknown> {
+  const app = listApps().find((one) => one.slug === slug);
   if (app === undefined)
     throw new Problem(
       notFound,
@@ -200,7 +200,7 @@ function describeToolInFull(tool: Tool): string {
 export interface InterpretOptions {
   readonly tools: readonly Tool[];
   readonly payerFor: PayerFor;
-  readonly spenderFor: (payer: Payer, signal: AbortSignal) => CountingSpender;
+  readonly createSpender: (payer: Payer, signal: AbortSignal) => CountingSpender;
 }
 
 const answer = z.object({
@@ -218,12 +218,12 @@ const maxTokens = 1_000;
 export function createInterpreter({
   tools,
   payerFor,
-  spenderFor,
+  createSpender,
 }: InterpretOptions): NonNullable<AgentOptions['interpret']> {
   const system = buildSystemPrompt(tools);
   return async (words, context) => {
-    const spender = spenderFor(await payerFor(context), context.signal);
-    const cost = (model?: string): InterpretationCost => ({
+    const spender = createSpender(await payerFor(context), context.signal);
+    const createCost = (model?: string): InterpretationCost => ({
       ...(model === undefined ? {} : { model }),
       ...toCostFields(sumCost(zero, spender.spending)),
     });
@@ -234,11 +234,11 @@ export function createInterpreter({
         prompt: words,
         maxTokens,
       });
-      return checkInterpretation(value, tools, cost(model));
+      return checkInterpretation(value, tools, createCost(model));
     } catch (error) {
       // If the model ignores its instructions, it has understood nothing, but its cost is still reported.
       if (!(error instanceof Problem) || error.type !== toolFailed) throw error;
-      return { kind: 'unsure', question: 'The model did not recognize a tool in this request.', cost: cost() };
+      return { kind: 'unsure', question: 'The model did not recognize a tool in this request.', cost: createCost() };
     }
   };
 }

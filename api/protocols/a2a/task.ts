@@ -179,7 +179,7 @@ function toTaskFilter({
     throw new RequestMalformedError('statusTimestampAfter must be a time such as 2026-01-01T00:00:00Z.');
   return {
     contextId: contextId === '' ? undefined : contextId,
-    states: ({ state, problem }) =>
+    isListed: ({ state, problem }) =>
       status === TaskState.TASK_STATE_UNSPECIFIED ||
       toTaskState(state, problem === undefined ? undefined : findProblemType(problem)) === status,
     after: after.data === undefined ? undefined : new Date(after.data),

@@ -82,7 +82,7 @@ const protocols = [
 
 export function describeCapabilities(site: Site): z.input<typeof capabilities> {
   const { baseUrl } = site;
-  const here = (path: string): boolean => isOffered(site, path);
+  const isHere = (path: string): boolean => isOffered(site, path);
   return {
     name: serviceName,
     description: serviceDescription,
@@ -91,14 +91,14 @@ export function describeCapabilities(site: Site): z.input<typeof capabilities> {
     authentication: { required: false, scheme: 'bearer', description: serviceAuthentication },
     documents: Object.fromEntries(
       Object.entries(documents)
-        .filter(([, path]) => here(path))
+        .filter(([, path]) => isHere(path))
         .map(([key, path]) => [key, `${baseUrl}${path}`]),
     ),
     protocols: protocols
-      .filter(({ path }) => here(path))
+      .filter(({ path }) => isHere(path))
       .map((protocol) => ({ name: protocol.name, url: `${baseUrl}${protocol.path}`, transport: protocol.transport })),
     tools: site.tools.map((tool) => {
-      const off = site.off(tool);
+      const off = site.explainOff(tool);
       return {
         name: tool.name,
         title: tool.title,
@@ -114,8 +114,8 @@ export function describeCapabilities(site: Site): z.input<typeof capabilities> {
         example: buildExampleUrl(tool, baseUrl),
       };
     }),
-    apps: site.apps().map(({ slug, title, description: about, category, url: address, repo }) => {
-      const offered = site.operations(slug);
+    apps: site.listApps().map(({ slug, title, description: about, category, url: address, repo }) => {
+      const offered = site.findOperations(slug);
       return {
         slug,
         title,
@@ -125,7 +125,7 @@ export function describeCapabilities(site: Site): z.input<typeof capabilities> {
         repo,
         call_url: formatCallUrl(site, slug),
         operations: offered === undefined ? undefined : [...offered.names],
-        mcp_url: offered === undefined || !here('/mcp') ? undefined : `${baseUrl}/mcp/${slug}`,
+        mcp_url: offered === undefined || !isHere('/mcp') ? undefined : `${baseUrl}/mcp/${slug}`,
         operations_fault: offered?.fault,
       };
     }),

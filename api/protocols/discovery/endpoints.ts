@@ -44,9 +44,9 @@ export function createDiscoveryEndpoints(
     baseUrl,
     endpoints,
     tools: [],
-    off: () => undefined,
-    apps: () => [],
-    operations: () => undefined,
+    explainOff: () => undefined,
+    listApps: () => [],
+    findOperations: () => undefined,
     protocols: [],
     guides: [],
     ...offer,
@@ -181,7 +181,7 @@ function createCapabilitiesEndpoint(site: Site): Endpoint {
 }
 
 function createProblemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
-  const types = (): ReturnType<typeof collectDocumentedProblems> => collectDocumentedProblems(endpoints);
+  const listTypes = (): ReturnType<typeof collectDocumentedProblems> => collectDocumentedProblems(endpoints);
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -195,11 +195,11 @@ function createProblemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
     outputDescription: 'What the problem means and how to resolve it.',
     problems: [notFound],
     handler({ params }) {
-      const type = types().get(params.slug);
+      const type = listTypes().get(params.slug);
       if (type === undefined)
         throw new Problem(
           notFound,
-          `There is no problem type with this name. The types are: ${[...types().keys()].join(', ')}.`,
+          `There is no problem type with this name. The types are: ${[...listTypes().keys()].join(', ')}.`,
         );
       const { status, title, description } = type;
       return Promise.resolve({ type: buildProblemUrl(type, baseUrl), status, title, description });

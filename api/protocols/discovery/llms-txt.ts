@@ -26,7 +26,7 @@ export function buildLlmsText(site: Site): string {
     formatSection(
       'Hosted apps',
       explainAppCalls(site),
-      site.apps().map((app) => formatAppLine(app, site)),
+      site.listApps().map((app) => formatAppLine(app, site)),
     ),
     formatSection(
       'Guides',
@@ -69,7 +69,7 @@ function formatToolLine(tool: Tool, site: Site): string {
     required.includes(field) ? `${field} (required)` : field,
   );
   const taken = fields.length === 0 ? '' : ` Parameters: ${fields.join(', ')}.`;
-  const off = site.off(tool);
+  const off = site.explainOff(tool);
   return `- [${tool.name}](${buildExampleUrl(tool, site.baseUrl)}): ${toOneLine(tool.description)}${taken} Price: ${formatPrice(tool)}.${off === undefined ? '' : ` Not available here. ${toOneLine(off)}`}`;
 }
 
@@ -92,7 +92,7 @@ const maxNames = 10;
 
 function formatAppLine({ slug, title, url, description: about, category, repo }: HostedAppSummary, site: Site): string {
   const kind = category === undefined ? '' : `${category}; `;
-  const names = site.operations(slug)?.names ?? [];
+  const names = site.findOperations(slug)?.names ?? [];
   const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : '';
   const tools =
     names.length === 0
@@ -170,7 +170,7 @@ function explainToolCalls({ baseUrl }: Site): string {
 }
 
 function formatTool(tool: Tool, site: Site): string {
-  const off = site.off(tool);
+  const off = site.explainOff(tool);
   return [
     `### ${tool.name}`,
     ...(off === undefined ? [] : [`**Not available here.** ${toOneLine(off)}`]),
@@ -217,7 +217,7 @@ function explainProtocols(site: Site): string {
 
 function listAppLinks(site: Site): string {
   return site
-    .apps()
+    .listApps()
     .map(({ slug, title, url }) => {
       const at = formatCallUrl(site, slug);
       return `- ${toPlainText(title)} (\`${slug}\`): ${url}${at === undefined ? '' : `; metered calls: POST ${at}`}`;

@@ -52,9 +52,9 @@ export function buildOpenApi(endpoints: readonly Endpoint[], baseUrl: string): J
 }
 
 /** Adds a path for each live app, described as that app. */
-export function addAppPaths(document: Json, { endpoints, apps }: Pick<Site, 'endpoints' | 'apps'>): Json {
+export function addAppPaths(document: Json, { endpoints, listApps }: Pick<Site, 'endpoints' | 'listApps'>): Json {
   const call = endpoints.find(({ path }) => path === callAppPath);
-  const live = apps();
+  const live = listApps();
   if (call === undefined || live.length === 0) return document;
   const described = buildOperation(call);
   const own = live.map(({ slug, title, description }): [string, Json] => [

@@ -79,7 +79,7 @@ function toBuffer(bytes: Uint8Array): Buffer {
 export interface ResourcesOptions {
   readonly baseUrl: string;
   readonly artifacts: Pick<ArtifactStore, 'get'>;
-  readonly guides: Pick<Guides, 'links' | 'guide'>;
+  readonly guides: Pick<Guides, 'links' | 'getRecord'>;
 }
 
 const json = 'application/json';
@@ -115,7 +115,7 @@ export function offerResources({ server }: McpServer, { baseUrl, artifacts, guid
 
 async function read(uri: string, { baseUrl, artifacts, guides }: ResourcesOptions): Promise<ReadResourceResult> {
   const link = guides.links.find(({ machine_readable }) => machine_readable === uri);
-  const guide = link === undefined ? undefined : await guides.guide(link.slug);
+  const guide = link === undefined ? undefined : await guides.getRecord(link.slug);
   if (guide !== undefined) return { contents: [{ uri, mimeType: json, text: JSON.stringify(guide) }] };
   const start = buildArtifactUrl(baseUrl, '');
   const file = uri.startsWith(start) ? await artifacts.get(uri.slice(start.length)).catch(ignoreProblem) : undefined;

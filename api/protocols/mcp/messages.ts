@@ -11,7 +11,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 
-export interface ReadAhead {
+export interface PreparsedRequest {
   /** Replaces the request if its body has been consumed and is not JSON. */
   readonly request?: Request;
   /** Parsed JSON. If undefined, the library reads and rejects the body. */
@@ -22,7 +22,7 @@ export interface ReadAhead {
  * Reads the body of a call before the library does. The library would copy it through two streams, which takes a third
  * of the time of a cheap call. Reads only a short body declared as JSON: HTTP/1.1 ends a body at its declared length.
  */
-export async function readAhead(request: Request, limit: number): Promise<ReadAhead> {
+export async function readAhead(request: Request, limit: number): Promise<PreparsedRequest> {
   const { headers, method } = request;
   const length = headers.get('content-length');
   if (method !== 'POST' || length === null || Number(length) > limit || !isJsonContentType(headers.get('content-type')))

@@ -33,7 +33,7 @@ import {
   parsePlainCall,
   readAhead,
 } from './messages.ts';
-import { type AskedCall, McpToolCalls, type McpToolCallsOptions } from './tool-calls.ts';
+import { type CallScope, McpToolCalls, type McpToolCallsOptions } from './tool-calls.ts';
 import { listTools, resultText } from './listing.ts';
 import { type ExternalTools, noExternalTools } from '../../tools/index.ts';
 import { offerResources, type ResourcesOptions } from './content.ts';
@@ -89,7 +89,7 @@ export function createMcp(options: McpOptions): Mcp {
     version: serviceVersion,
     websiteUrl: options.baseUrl,
   };
-  const handler = createMcpHandler(serverFor, {
+  const handler = createMcpHandler(createServer, {
     maxRequestBodySize: fileBodyLimit,
     maxSubscriptions: 64,
     onerror: (error) => {
@@ -124,7 +124,7 @@ export function createMcp(options: McpOptions): Mcp {
       context.onFinished(done);
     });
     const gone = request.signal;
-    const asked: AskedCall = { app, canceled, isCanceled: () => canceled?.aborted === true || gone.aborted };
+    const asked: CallScope = { app, canceled, isCanceled: () => canceled?.aborted === true || gone.aborted };
     const plain = parsePlainCall(left.headers, parsedBody);
     const made = plain === undefined ? undefined : await answerPlain(plain, context, asked);
     if (made !== undefined) return made;
@@ -137,7 +137,7 @@ export function createMcp(options: McpOptions): Mcp {
   }
 
   /** Answers a plain call. For a name that no tool has, the library formats the error. */
-  async function answerPlain(call: PlainCall, context: CallContext, asked: AskedCall): Promise<Response | undefined> {
+  async function answerPlain(call: PlainCall, context: CallContext, asked: CallScope): Promise<Response | undefined> {
     try {
       return createBufferedResponse(formatPlainAnswer(call, await calls.call(call, context, asked), serverInfo), {
         headers: { 'content-type': 'application/json' },
@@ -148,11 +148,11 @@ export function createMcp(options: McpOptions): Mcp {
     }
   }
 
-  function ours(offHidden: boolean): readonly ListedTool[] {
+  function listOwnTools(offHidden: boolean): readonly ListedTool[] {
     return [...own.on, ...appOperationTools, ...(offHidden ? [] : own.off)];
   }
 
-  function serverFor(mcpContext: McpRequestContext): McpServer {
+  function createServer(mcpContext: McpRequestContext): McpServer {
     const { context, asked, offHidden } = readScope(mcpContext);
     const { app } = asked;
     const made = new McpServer(app === undefined ? serverInfo : { ...serverInfo, title: `${serviceName}: ${app}` }, {
@@ -162,7 +162,7 @@ export function createMcp(options: McpOptions): Mcp {
     });
     // The registry provides schemas and validation, so the library's own tool registration is not used.
     made.server.setRequestHandler('tools/list', ({ params }) =>
-      paginateTools(app === undefined ? ours(offHidden) : more.list(app), params?.cursor),
+      paginateTools(app === undefined ? listOwnTools(offHidden) : more.list(app), params?.cursor),
     );
     made.server.setRequestHandler('tools/call', (request, mcp) => calls.call(request, context, { ...asked, mcp }));
     offerResources(made, options);
@@ -257,7 +257,7 @@ function paginateTools(tools: readonly ListedTool[], cursor = '0'): ListToolsRes
 /** Scope of a request, apart from its message. */
 interface Scope {
   readonly context: CallContext;
-  readonly asked: AskedCall;
+  readonly asked: CallScope;
   /** Whether unavailable tools are hidden, by `?off=hide` in the URL. */
   readonly offHidden: boolean;
 }

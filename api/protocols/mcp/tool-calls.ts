@@ -30,7 +30,7 @@ export interface McpToolCallsOptions {
 }
 
 /** Everything that a client specifies for a call, apart from the message itself. */
-export interface AskedCall {
+export interface CallScope {
   /** If set, only operations of this app can be called: that of /mcp/{slug}. */
   readonly app: string | undefined;
   /** Aborts when the client cancels the request with a message. */
@@ -53,18 +53,18 @@ export class McpToolCalls {
   async call(
     { params }: Pick<CallToolRequest, 'params'>,
     context: CallContext,
-    asked: AskedCall,
+    asked: CallScope,
   ): Promise<CallToolResult> {
     const { name, arguments: given = {} } = params;
     const run = await this.#find(name, asked.app);
     try {
       return await run(given, context, asked);
     } catch (error) {
-      return toProblemResult(this.#problem(error, name, context), this.#options.baseUrl, name, context.id);
+      return toProblemResult(this.#toProblem(error, name, context), this.#options.baseUrl, name, context.id);
     }
   }
 
-  async #answer(tool: Tool, given: unknown, context: CallContext, asked: AskedCall): Promise<CallToolResult> {
+  async #answer(tool: Tool, given: unknown, context: CallContext, asked: CallScope): Promise<CallToolResult> {
     const { toolService, payerFor } = this.#options;
     const reader = this.#readers.get(tool.name) ?? new ToolReader(tool);
     const reading = reader.read('argument', given);
@@ -90,7 +90,7 @@ export class McpToolCalls {
 
   async #find(name: string, app: string | undefined): Promise<RunCall> {
     const { more } = this.#options;
-    const own = app === undefined ? this.#own(name) : undefined;
+    const own = app === undefined ? this.#findOwnTool(name) : undefined;
     if (own !== undefined) return own;
     const operation = await more.find(name);
     if (operation !== undefined && (app === undefined || app === operation.app))
@@ -101,7 +101,7 @@ export class McpToolCalls {
   }
 
   /** Finds a built-in tool, or one of the two that give access to operations of apps. */
-  #own(name: string): RunCall | undefined {
+  #findOwnTool(name: string): RunCall | undefined {
     if (name === searchName) return (given, { id }) => Promise.resolve(searchOperations(given, this.#options, id));
     if (name === callName)
       return (given, context, asked) => callOperation(given, this.#options, context, combineSignals(context, asked));
@@ -122,7 +122,7 @@ export class McpToolCalls {
       });
   }
 
-  #problem(error: unknown, name: string, { log, id }: CallContext): Problem {
+  #toProblem(error: unknown, name: string, { log, id }: CallContext): Problem {
     if (error instanceof Problem) return error;
     log.error({ err: error, tool: name }, 'call failed');
     return new Problem(internalFault, `Something went wrong on our side. It is logged as ${id}.`, { cause: error });
@@ -132,7 +132,7 @@ export class McpToolCalls {
 type RunCall = (
   given: Readonly<Record<string, unknown>>,
   context: CallContext,
-  asked: AskedCall,
+  asked: CallScope,
 ) => Promise<CallToolResult>;
 
 /** Converts an unknown name to the library's error. */
@@ -147,7 +147,7 @@ function toProtocolError(refuse: () => void): unknown {
 }
 
 /** Combines the signals: a message can be canceled separately, and ends with its request. */
-function combineSignals({ signal }: Pick<CallContext, 'signal'>, { mcp, canceled }: AskedCall): AbortSignal {
+function combineSignals({ signal }: Pick<CallContext, 'signal'>, { mcp, canceled }: CallScope): AbortSignal {
   const others = [mcp?.mcpReq.signal, canceled].filter((one) => one !== undefined);
   return others.length === 0 ? signal : AbortSignal.any([signal, ...others]);
 }

@@ -8,7 +8,7 @@ import { fetchFailed } from '../../../api/tools/problems.ts';
 import { drawPng } from '../../../api/tools/svg/draw.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { call, servicesWith } from '../../support/tools/call.ts';
+import { call, createServices } from '../../support/tools/call.ts';
 import { deckCases } from './decks.cases.ts';
 import { pictureUrl, type DeckCase } from './case.ts';
 
@@ -16,7 +16,7 @@ export { deckCases };
 
 /** The tool, with a web that has one picture. */
 export function slidesToolWith(workers: ToolDependencies['workers']): Tool {
-  return createMakeSlidesTool(servicesWith({ workers, fetcher: webOfOnePicture(), catalog: readCatalog() }));
+  return createMakeSlidesTool(createServices({ workers, fetcher: webOfOnePicture(), catalog: readCatalog() }));
 }
 
 function webOfOnePicture(): Fetcher {

@@ -15,10 +15,10 @@ import {
 } from '../../../api/billing/ledger/accounts.ts';
 import type { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, parseMoney } from '../../../api/billing/ledger/money.ts';
-import { sampleAppsServer, withAgents, type AppsSample } from '../../support/apps/sample.ts';
+import { sampleAppsServer, addAgentPaths, type AppsSample } from '../../support/apps/sample.ts';
 import { startScriptedRouter, type ScriptedRouter } from '../../support/models/scripted-router.ts';
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
-import { priceOfCall } from '../../support/billing/prices.ts';
+import { formatCallPrice } from '../../support/billing/prices.ts';
 import { postToday } from '../../support/revenue/post-today.ts';
 
 let postgres: SharedPostgres;
@@ -40,7 +40,7 @@ beforeAll(async () => {
       MOORAGE_KEY_LIMIT_USD: '0.01',
       DATABASE_URL: await postgres.createDatabase('apps'),
       MOORAGE_FREE_QUOTA_USD: '0.01',
-      MOORAGE_PRICES: priceOfCall('0.0003'),
+      MOORAGE_PRICES: formatCallPrice('0.0003'),
       MOORAGE_TOOL_CALLS: '800',
       MOORAGE_TOOL_CALLS_PER_CALLER: '300',
     },
@@ -64,7 +64,7 @@ beforeAll(async () => {
           : '{}',
       );
     },
-    withAgents,
+    addAgentPaths,
   );
 });
 
@@ -102,8 +102,8 @@ test('200 parallel calls with a limit for 33: exactly 33 succeed, the rest are r
   const paid = await flood({ authorization: `Bearer ${key}` });
   assert.equal(await ledger.balance(toKeyAccount(computeKeyedHash(`key:${key}`, 'salt'))), paid);
   const { database } = sample.models.ledger.get();
-  assert.equal(await postToday(database, odd, priceOfCall('0.0003')), 1);
-  assert.equal(await postToday(database, odd, priceOfCall('0.0003')), 0, 'once');
+  assert.equal(await postToday(database, odd, formatCallPrice('0.0003')), 1);
+  assert.equal(await postToday(database, odd, formatCallPrice('0.0003')), 0, 'once');
   const share = (paid / parseMoney('0.0003')) * parseMoney('0.00009999');
   assert.equal(await ledger.balance(author), -share);
   assert.equal(await ledger.balance(revenue), share - paid - free);

@@ -11,7 +11,7 @@ import { findGo } from '../../../localnode/binaries/toolchain.ts';
 import { clientCalls, openApiDocument, type ClientCall } from '../../support/discovery/client-calls.ts';
 import { goRuntime, installForGo, installForPython, installForTypeScript } from '../../support/discovery/generators.ts';
 import { startWholeApi, type WholeApi } from '../../support/discovery/whole-api.ts';
-import { exclusively } from '../../support/exclusively.ts';
+import { runExclusively } from '../../support/exclusively.ts';
 
 const support = join(import.meta.dirname, '..', '..', 'support', 'discovery');
 const folder = mkdtempSync(join(tmpdir(), 'moorage-clients-'));
@@ -67,7 +67,7 @@ test(
   'TypeScript (openapi-typescript, openapi-fetch): every call compiles, and returns what is described',
   { timeout: 600_000 },
   async (context) => {
-    const packages = join(await exclusively(installForTypeScript), 'node_modules');
+    const packages = join(await runExclusively(installForTypeScript), 'node_modules');
     symlinkSync(packages, join(folder, 'node_modules'));
     writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
     writeFileSync(join(folder, 'calls.ts'), program());
@@ -120,7 +120,7 @@ test(
   'Python (openapi-python-client): every operation is generated, called and decoded',
   { timeout: 600_000 },
   async (context) => {
-    const programs = await exclusively(installForPython);
+    const programs = await runExclusively(installForPython);
     const made = join(folder, 'moorage_client');
     await execa(
       join(programs, 'openapi-python-client'),
@@ -163,7 +163,7 @@ test(
 
 test('Go (oapi-codegen): every operation is generated, compiled and called', { timeout: 900_000 }, async (context) => {
   const go = await findGo();
-  const generator = await exclusively(() => installForGo(go));
+  const generator = await runExclusively(() => installForGo(go));
   const module = join(folder, 'go');
   mkdirSync(join(module, 'client'), { recursive: true });
   writeFileSync(join(module, 'go.mod'), 'module clients\n\ngo 1.26\n');

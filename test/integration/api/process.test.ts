@@ -13,7 +13,7 @@ import { submit } from '../../../cli/submit/submit.ts';
 import type { ApiServer } from '../../support/kubernetes/api-server.ts';
 import { setStatus, since, startAppsServer } from '../../support/api/apps-server.ts';
 import { startReplica } from '../../support/api/replica.ts';
-import { freePort } from '../../support/free-port.ts';
+import { findFreePort } from '../../support/free-port.ts';
 
 const root = new URL('../../..', import.meta.url).pathname;
 let server: ApiServer;
@@ -25,7 +25,7 @@ beforeAll(async () => {
   server = await startAppsServer();
   folder = await mkdtemp(join(tmpdir(), 'moorage-submit-test-'));
   await writeFile(join(folder, 'git-password'), 'secret\n');
-  const port = await freePort();
+  const port = await findFreePort();
   gitUrl = `http://127.0.0.1:${port}`;
   const gitServer = execa('node', ['localnode/git-server/server.ts'], {
     cwd: root,
@@ -179,7 +179,7 @@ test('the command: usage and exit code 64', async () => {
 });
 
 test('the process: ready, serving, and on SIGTERM first unready while it keeps serving', async () => {
-  const [port, internal, models] = [await freePort(), await freePort(), await freePort()];
+  const [port, internal, models] = [await findFreePort(), await findFreePort(), await findFreePort()];
   const env = {
     KUBECONFIG: server.kubeconfig,
     MOORAGE_BASE_DOMAIN: 'moorage.test',

@@ -14,7 +14,7 @@ import type { ApiServer } from '../../support/kubernetes/api-server.ts';
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 import { runSchemathesis } from '../../support/api/schemathesis.ts';
 import { chooseRepetitions } from '../../support/repetitions.ts';
-import { freePort } from '../../support/free-port.ts';
+import { findFreePort } from '../../support/free-port.ts';
 
 const secret = 'a-secret-of-the-tests-that-is-long-enough';
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -45,7 +45,7 @@ beforeAll(async () => {
   });
   postgres = await sharePostgres();
   router = await startDemoRouter(readCatalog());
-  const [port, apps, internal] = [await freePort(), await freePort(), await freePort()];
+  const [port, apps, internal] = [await findFreePort(), await findFreePort(), await findFreePort()];
   url = `http://127.0.0.1:${port}`;
   const api = execa(process.execPath, ['api/main.ts'], {
     cwd: root,

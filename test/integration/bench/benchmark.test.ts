@@ -22,7 +22,7 @@ import { createAppToken } from '../../../lib/app-tokens.ts';
 import {
   type Behaviour,
   type Key,
-  keyOf,
+  createKey,
   ownModelApp,
   passingApp,
   type TestServer,
@@ -148,7 +148,7 @@ async function benchmark(
     release: () => Promise.resolve(release),
     runScript: createScriptRunner(workers),
     report: (event) => {
-      if (event.kind === 'begun') keys = keyOf(of, event.campaign.seeds, runs);
+      if (event.kind === 'begun') keys = createKey(of, event.campaign.seeds, runs);
       report(event);
     },
     signal: new AbortController().signal,

@@ -7,12 +7,12 @@ import { environment } from '../../../activator/config.ts';
 import { readConfig } from '../../../lib/config.ts';
 import {
   addGatewayTypes,
-  environmentOf,
+  readEnvironment,
   install,
-  kubectlWith,
-  named,
-  ofKind,
-  podSpecOf,
+  runKubectl,
+  findNamed,
+  selectKind,
+  readPodSpec,
   render,
   required,
 } from '../../support/chart.ts';
@@ -31,7 +31,7 @@ beforeAll(async () => {
   server = await startApiServer();
   await addGatewayTypes(server);
   await install(server, required);
-  await kubectlWith(server, [app], 'create');
+  await runKubectl(server, [app], 'create');
   for (let tries = 0; tries < 300; tries += 1) {
     if ((await refusal({ metadata: { labels: { own: 'other' } } })) !== undefined) return;
     await sleep(100);
@@ -90,12 +90,12 @@ test('the activator may read apps and their pods, and no Secrets and nothing in 
 
 test('sets exactly the environment that it reads, mounts one harmless Secret, and lets only gateway, API and operator reach it', async () => {
   const objects = await render({ ...required, externalPort: 8443 });
-  const spec = podSpecOf(named(objects, 'Deployment', 'moorage-activator'));
+  const spec = readPodSpec(findNamed(objects, 'Deployment', 'moorage-activator'));
   // By it the activator knows looks of the platform; who has it can use an app without waking it.
   const secrets = [...JSON.stringify(spec).matchAll(/"secretKeyRef":\{[^}]*"name":"([^"]+)"/g)].map(([, name]) => name);
   assert.deepEqual(secrets, ['moorage-probe-token']);
   assert.doesNotMatch(JSON.stringify(spec), /configMap|envFrom/);
-  const variables = environmentOf(objects, 'activator');
+  const variables = readEnvironment(objects, 'activator');
   assert.match(readConfig(environment, variables).MOORAGE_BASE_URL, /^https:\/\/[^/]+:8443$/);
   const ports = z.looseObject({
     spec: z.looseObject({
@@ -103,7 +103,7 @@ test('sets exactly the environment that it reads, mounts one harmless Secret, an
       egress: z.array(z.looseObject({})),
     }),
   });
-  const policy = ports.parse(named(objects, 'NetworkPolicy', 'moorage-activator')).spec;
+  const policy = ports.parse(findNamed(objects, 'NetworkPolicy', 'moorage-activator')).spec;
   assert.deepEqual(
     policy.ingress.map((rule) => rule.ports.map(({ port }) => port)),
     [[8080], [8082]],
@@ -114,8 +114,8 @@ test('sets exactly the environment that it reads, mounts one harmless Secret, an
 test('renders nothing of it without replicas, and configures the operator accordingly', async () => {
   const objects = await render({ ...required, activator: { replicas: 0 } });
   const kinds = ['Deployment', 'Service', 'ReferenceGrant', 'Role', 'NetworkPolicy'].flatMap((kind) =>
-    ofKind(objects, kind).filter(({ metadata }) => metadata.name.startsWith('moorage-activator')),
+    selectKind(objects, kind).filter(({ metadata }) => metadata.name.startsWith('moorage-activator')),
   );
   assert.deepEqual(kinds, []);
-  assert.equal(environmentOf(objects, 'operator')['MOORAGE_ACTIVATOR'], 'false');
+  assert.equal(readEnvironment(objects, 'operator')['MOORAGE_ACTIVATOR'], 'false');
 });

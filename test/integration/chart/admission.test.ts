@@ -8,14 +8,14 @@ import { hostedApp } from '../../../crds/hosted-app.ts';
 import { buildServiceDeployment } from '../../../controller/steps/deploy/services/objects.ts';
 import { config } from '../../support/operator/scenario.ts';
 import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
-import { addGatewayTypes, install, kubectlWith, required } from '../../support/chart.ts';
+import { addGatewayTypes, install, runKubectl, required } from '../../support/chart.ts';
 import {
   appPod,
   container,
   limits,
   ordinary,
   pipelinePod,
-  podNamed,
+  createNamedPod,
   type Fields,
   type Namespace,
 } from '../../support/kubernetes/sandbox-pods.ts';
@@ -43,7 +43,7 @@ beforeAll(async () => {
   await addGatewayTypes(server);
   await install(server, { ...required, sandbox: { tolerationKeys: ['example.org/sandbox'] } });
   const plain = { apiVersion: 'node.k8s.io/v1', kind: 'RuntimeClass', metadata: { name: 'plain' }, handler: 'runc' };
-  await kubectlWith(server, [plain], 'create');
+  await runKubectl(server, [plain], 'create');
   await until(async () => (await offered('moorage-apps', appPod({ hostUsers: true })))?.includes('hostUsers') === true);
 });
 afterAll(() => server.stop());
@@ -59,9 +59,9 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
 
 /** What the API server says to a pod: nothing when it takes it. Nothing is stored. */
 async function offered(namespace: Namespace, spec: Fields, annotations: Fields = {}): Promise<string | undefined> {
-  const pod = z.looseObject({ metadata: z.looseObject({}) }).parse(podNamed(namespace, 'offered', spec));
+  const pod = z.looseObject({ metadata: z.looseObject({}) }).parse(createNamedPod(namespace, 'offered', spec));
   try {
-    await kubectlWith(server, [{ ...pod, metadata: { ...pod.metadata, annotations } }], 'create', '--dry-run=server');
+    await runKubectl(server, [{ ...pod, metadata: { ...pod.metadata, annotations } }], 'create', '--dry-run=server');
     return undefined;
   } catch (error) {
     return String(error);
@@ -196,7 +196,7 @@ test('accepts what the installation allows, and its own priorities', async () =>
 });
 
 test('rejects added tolerations on an existing pod', async () => {
-  await kubectlWith(server, [podNamed('moorage-apps', 'running', appPod())], 'create');
+  await runKubectl(server, [createNamedPod('moorage-apps', 'running', appPod())], 'create');
   const tolerations = [
     ...z
       .array(z.looseObject({}))
@@ -233,14 +233,14 @@ test('a compromised operator can delete no app except one that expires', async (
   };
   const labels = { labels: { 'moorage.dev/caller': 'someone' } };
   const only = /deletes only submitted apps that have never been live/;
-  await kubectlWith(server, [submitted('fresh', {}, labels)], 'create');
+  await runKubectl(server, [submitted('fresh', {}, labels)], 'create');
   await assert.rejects(remove('fresh'), only);
   await mark('fresh', { ...expiring, url: 'https://fresh.example.org/' });
   await assert.rejects(remove('fresh'), only);
-  await kubectlWith(server, [submitted('by-hand')], 'create');
+  await runKubectl(server, [submitted('by-hand')], 'create');
   await mark('by-hand', expiring);
   await assert.rejects(remove('by-hand'), only);
-  await kubectlWith(server, [submitted('expired', {}, labels)], 'create');
+  await runKubectl(server, [submitted('expired', {}, labels)], 'create');
   await mark('expired', expiring);
   await remove('expired');
 });
@@ -265,28 +265,28 @@ async function patched(name: string, metadata: object): Promise<string> {
 }
 
 test('a compromised API cannot have an app garbage-collected through an owner that does not exist', async () => {
-  await kubectlWith(server, [submitted('kept')], 'create', asApi);
+  await runKubectl(server, [submitted('kept')], 'create', asApi);
   await assert.rejects(patched('kept', noOwner), /not change its ownerReferences/);
   await assert.rejects(
-    kubectlWith(server, [submitted('born', {}, noOwner)], 'create', asApi),
+    runKubectl(server, [submitted('born', {}, noOwner)], 'create', asApi),
     /not change its ownerReferences/,
   );
 });
 
 test('a compromised API cannot hold an app forever, nor release one whose pipelines run', async () => {
   const finalizers = { finalizers: ['moorage.dev/pipelines'] };
-  await kubectlWith(server, [submitted('held', {}, finalizers)], 'create');
+  await runKubectl(server, [submitted('held', {}, finalizers)], 'create');
   await assert.rejects(patched('held', { finalizers: null }), /not change its finalizers/);
   await assert.rejects(patched('held', { finalizers: ['example.org/never'] }), /not change its finalizers/);
   await assert.rejects(
-    kubectlWith(server, [submitted('stuck', {}, { finalizers: ['example.org/never'] })], 'create', asApi),
+    runKubectl(server, [submitted('stuck', {}, { finalizers: ['example.org/never'] })], 'create', asApi),
     /not change its finalizers/,
   );
 });
 
 test('lets the API write only the two annotations that request a check and a build', async () => {
   const kept = { annotations: { 'example.org/owner': 'ops' } };
-  await kubectlWith(server, [submitted('noted', {}, kept)], 'create');
+  await runKubectl(server, [submitted('noted', {}, kept)], 'create');
   const time = '2026-11-22T05:47:26.000Z';
   await patched('noted', { annotations: { 'moorage.dev/poll': time, 'moorage.dev/rebuild': time } });
   const only = /may write only the annotations moorage\.dev\/poll and moorage\.dev\/rebuild/;
@@ -297,7 +297,7 @@ test('lets the API write only the two annotations that request a check and a bui
     { 'moorage.dev/rebuild': 'x'.repeat(10_000) },
   ])
     await assert.rejects(patched('noted', { annotations }), only);
-  await assert.rejects(kubectlWith(server, [submitted('born-noted', {}, kept)], 'create', asApi), only);
+  await assert.rejects(runKubectl(server, [submitted('born-noted', {}, kept)], 'create', asApi), only);
 });
 
 for (const [what, spec, fix] of [
@@ -312,16 +312,16 @@ for (const [what, spec, fix] of [
   ['a poll every 30 s', { source: { ...source, interval: '30s' } }, /default times at most/],
 ] as const) {
   test(`rejects ${what} in an app that the API submits`, async () => {
-    await assert.rejects(kubectlWith(server, [submitted('greedy', spec)], 'create', asApi), fix);
+    await assert.rejects(runKubectl(server, [submitted('greedy', spec)], 'create', asApi), fix);
   });
 }
 
 test('accepts only the counting labels in an app that the API submits', async () => {
   await assert.rejects(
-    kubectlWith(server, [submitted('greedy', {}, { labels: { 'example.org/any': 'x' } })], 'create', asApi),
+    runKubectl(server, [submitted('greedy', {}, { labels: { 'example.org/any': 'x' } })], 'create', asApi),
     /not change its labels/,
   );
   const labels = { 'moorage.dev/repository': 'a', 'moorage.dev/caller': 'b', 'moorage.dev/network': 'c' };
   const said = { submission: { contact: 'a@example.org', note: 'It does.' } };
-  await kubectlWith(server, [submitted('modest', said, { labels })], 'create', asApi);
+  await runKubectl(server, [submitted('modest', said, { labels })], 'create', asApi);
 });

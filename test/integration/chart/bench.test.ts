@@ -4,7 +4,7 @@ import { test } from 'vitest';
 import { z } from 'zod';
 import { readArguments } from '../../../api/catalog/bench/run/command-line.ts';
 import { loadBenchmarks } from '../../../api/catalog/bench/tasks/task.ts';
-import { named, ofKind, render, required } from '../../support/chart.ts';
+import { findNamed, selectKind, render, required } from '../../support/chart.ts';
 
 const scheduled = {
   ...required,
@@ -44,7 +44,7 @@ const cronJob = z.looseObject({
 test('runs no benchmark without a schedule, and rejects one without apps', async () => {
   const plain = await render({ ...required, postgres: { enabled: true } });
   assert.deepEqual(
-    [ofKind(plain, 'CronJob'), plain.filter(({ metadata }) => metadata.name === 'moorage-bench')],
+    [selectKind(plain, 'CronJob'), plain.filter(({ metadata }) => metadata.name === 'moorage-bench')],
     [[], []],
   );
   await assert.rejects(
@@ -55,10 +55,10 @@ test('runs no benchmark without a schedule, and rejects one without apps', async
 
 test("gives each app a CronJob with arguments that the program accepts, without the router's key", async () => {
   const objects = await render(scheduled);
-  const jobs = ofKind(objects, 'CronJob');
+  const jobs = selectKind(objects, 'CronJob');
   assert.equal(jobs.length, scheduled.bench.apps.length);
   for (const app of scheduled.bench.apps) {
-    const { schedule, jobTemplate } = cronJob.parse(named(objects, 'CronJob', `moorage-bench-${app}`)).spec;
+    const { schedule, jobTemplate } = cronJob.parse(findNamed(objects, 'CronJob', `moorage-bench-${app}`)).spec;
     const [container] = jobTemplate.spec.template.spec.containers;
     assert.equal(schedule, '0 3 * * *');
     assert.deepEqual(container?.command, ['node', 'api/catalog/bench/run/main.ts']);
@@ -85,7 +85,7 @@ test("gives each app a CronJob with arguments that the program accepts, without 
 
 test('lets them reach the database', async () => {
   const objects = await render(scheduled);
-  const policy = (name: string): string => JSON.stringify(named(objects, 'NetworkPolicy', name));
+  const policy = (name: string): string => JSON.stringify(findNamed(objects, 'NetworkPolicy', name));
   assert.match(policy('moorage-postgres'), /"app\.kubernetes\.io\/component":"bench"/);
   assert.match(policy('moorage-bench'), /"port":5432/);
   assert.match(policy('moorage-bench'), /"kubernetes\.io\/metadata\.name":"gateway"/);

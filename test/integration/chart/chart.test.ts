@@ -14,12 +14,12 @@ import { hostedApp, spec as specSchema } from '../../../crds/hosted-app.ts';
 import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 import {
   addGatewayTypes,
-  changedChart,
-  environmentOf,
+  createChangedChart,
+  readEnvironment,
   install,
-  kubectlWith,
-  ofKind,
-  podSpecOf,
+  runKubectl,
+  selectKind,
+  readPodSpec,
   render,
   required,
 } from '../../support/chart.ts';
@@ -28,7 +28,7 @@ import {
   container,
   ordinary,
   pipelinePod,
-  podNamed,
+  createNamedPod,
   type Fields,
   type Namespace,
 } from '../../support/kubernetes/sandbox-pods.ts';
@@ -48,7 +48,7 @@ const fields = z.record(z.string(), z.unknown());
 /** What the API server says to a pod: nothing when it takes it, else the refusal. Nothing is stored. */
 async function refusal(namespace: Namespace, spec: Fields): Promise<string | undefined> {
   try {
-    await kubectlWith(server, [podNamed(namespace, 'offered', spec)], 'create', '--dry-run=server');
+    await runKubectl(server, [createNamedPod(namespace, 'offered', spec)], 'create', '--dry-run=server');
     return undefined;
   } catch (error) {
     const said = String(error);
@@ -82,11 +82,11 @@ test('accepts the services behind tools', async () => {
     Object.keys(tools).some((name) => metadata.name.startsWith(`moorage-${name}`));
   const objects = (await render({ ...required, tools })).filter(isTheirs);
   assert.equal(objects.length, 21);
-  await kubectlWith(server, objects, 'apply', '--server-side', '--dry-run=server');
+  await runKubectl(server, objects, 'apply', '--server-side', '--dry-run=server');
 });
 
 test("accepts from the operator everything that it creates with the chart's settings", async () => {
-  const { installation: config } = readOperatorConfig(environmentOf(await render(required), 'operator'));
+  const { installation: config } = readOperatorConfig(readEnvironment(await render(required), 'operator'));
   const run = { volumes: [{ name: 'data', path: '/data' }], secrets: [{ name: 'KEY', secret: 'keys', key: 'one' }] };
   const app = hostedApp.parse({
     apiVersion: 'moorage.dev/v1alpha1',
@@ -132,7 +132,7 @@ test("accepts from the operator everything that it creates with the chart's sett
     '--field-manager=moorage',
     '--dry-run=server',
   ];
-  const said = await kubectlWith(server, made, 'apply', ...operator);
+  const said = await runKubectl(server, made, 'apply', ...operator);
   assert.equal(said.split('\n').filter((line) => line.includes('serverside-applied')).length, made.length, said);
   assert.equal(await refusal('moorage-apps', z.object({ spec: fields }).parse(template).spec), undefined);
   assert.equal(
@@ -164,24 +164,24 @@ test('operator and API run in a namespace that enforces the restricted Pod Secur
     'pod-security.kubernetes.io/enforce=restricted',
     '--overwrite',
   );
-  for (const deployment of ofKind(await render(required), 'Deployment')) {
+  for (const deployment of selectKind(await render(required), 'Deployment')) {
     const pod = {
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: { name: 'offered', namespace: 'moorage-system' },
-      spec: podSpecOf(deployment),
+      spec: readPodSpec(deployment),
     };
-    assert.match(await kubectlWith(server, [pod], 'create', '--dry-run=server', '-o', 'name'), /^pod\/offered/);
+    assert.match(await runKubectl(server, [pod], 'create', '--dry-run=server', '-o', 'name'), /^pod\/offered/);
   }
 });
 
 test('sets limits on a container without any', async () => {
-  const pod = podNamed(
+  const pod = createNamedPod(
     'moorage-apps',
     'offered',
     appPod({ containers: [{ name: 'app', image: 'example:1', securityContext: ordinary }] }),
   );
-  const given = await kubectlWith(
+  const given = await runKubectl(
     server,
     [pod],
     'create',
@@ -344,7 +344,7 @@ for (const [what, namespace, spec, fix] of refused) {
 }
 
 test('rejects an ephemeral container in a running pod', async () => {
-  await kubectlWith(server, [podNamed('moorage-builds', 'running', pipelinePod())], 'create');
+  await runKubectl(server, [createNamedPod('moorage-builds', 'running', pipelinePod())], 'create');
   await assert.rejects(
     server.kubectl(
       'debug',
@@ -446,7 +446,7 @@ const rights: readonly (readonly [Right, boolean])[] = [
 
 test('operator and API have the permissions that they need, and no others', async () => {
   const answers = (
-    await kubectlWith(
+    await runKubectl(
       server,
       rights.map(([right]) => review(right)),
       'create',
@@ -491,8 +491,8 @@ test('the API may create and annotate an app, and change nothing else of it', as
     [{ source: { ...source, revision: 'refs/pull/5/head' } }, /follows the default branch of its repository/],
     [{ source: { ...source, revision: 'a'.repeat(40) } }, /set spec\.source\.revision with kubectl/],
   ] as const)
-    await assert.rejects(kubectlWith(server, [app({ source, ...spec })], 'create', asApi), refusal);
-  await kubectlWith(server, [app({ source })], 'create', asApi);
+    await assert.rejects(runKubectl(server, [app({ source, ...spec })], 'create', asApi), refusal);
+  await runKubectl(server, [app({ source })], 'create', asApi);
   await patch({ metadata: { annotations: { 'moorage.dev/poll': 'now' } } });
   await assert.rejects(patch({ spec: { run: { secrets } } }), /not change its spec/);
   await assert.rejects(patch({ spec: { source: { revision: 'other' } } }), /not change its spec/);
@@ -515,7 +515,7 @@ test('an upgrade keeps the salt of callers and installs a changed CRD', async ()
   await install(
     server,
     required,
-    changedChart('files/hostedapps.yaml', (text) => text.replace('- name: Repo\n', '- name: Old\n')),
+    createChangedChart('files/hostedapps.yaml', (text) => text.replace('- name: Repo\n', '- name: Old\n')),
   );
   assert.match(await columns(), /^Old /);
   await install(server, { ...required, submissions: { perDay: 21 } });

@@ -3,7 +3,15 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { addGatewayTypes, install, named, ofKind, render, required, type Rendered } from '../../support/chart.ts';
+import {
+  addGatewayTypes,
+  install,
+  findNamed,
+  selectKind,
+  render,
+  required,
+  type Rendered,
+} from '../../support/chart.ts';
 import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 
 const withPostgres = { ...required, postgres: { enabled: true } };
@@ -34,7 +42,7 @@ const secret = z.looseObject({ stringData: z.object({ url: z.string(), password:
 
 type Container = z.infer<typeof container>;
 const podOf = (objects: readonly Rendered[], kind: string, name: string): z.infer<typeof podSpec> =>
-  workload.parse(named(objects, kind, name)).spec.template.spec;
+  workload.parse(findNamed(objects, kind, name)).spec.template.spec;
 const secretsOf = ({ env }: Container): string[] =>
   env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef?.name ?? []).filter((name) => /postgres|database/.test(name));
 
@@ -50,7 +58,7 @@ test("gives the serving process the runtime role, and only the init container th
   const naming = others.filter((object) => /"moorage-database(-migrator)?"/.test(JSON.stringify(object)));
   assert.deepEqual(naming, []);
   const roles = ['moorage-database', 'moorage-database-migrator'].map((name) => {
-    const { url, password } = secret.parse(named(objects, 'Secret', name)).stringData;
+    const { url, password } = secret.parse(findNamed(objects, 'Secret', name)).stringData;
     const { username, password: given, hostname, search } = new URL(url);
     assert.equal(given, password);
     assert.equal(hostname, 'moorage-postgres.moorage-system.svc.cluster.local');
@@ -59,7 +67,7 @@ test("gives the serving process the runtime role, and only the init container th
   });
   assert.deepEqual(roles, ['moorage_api', 'moorage_migrator']);
   const passwords = ['moorage-database', 'moorage-database-migrator', 'moorage-postgres'].map(
-    (name) => secret.parse(named(objects, 'Secret', name)).stringData.password,
+    (name) => secret.parse(findNamed(objects, 'Secret', name)).stringData.password,
   );
   assert.equal(new Set(passwords).size, 3);
 });
@@ -77,7 +85,7 @@ test("serves TLS with a certificate for PostgreSQL's name, whose key no other po
         z.base64().transform((text) => Buffer.from(text, 'base64')),
       ),
     })
-    .parse(named(objects, 'Secret', 'moorage-postgres-tls'));
+    .parse(findNamed(objects, 'Secret', 'moorage-postgres-tls'));
   const [certificate, authority] = ['tls.crt', 'ca.crt'].map((name) => new X509Certificate(data[name] ?? ''));
   assert.ok(certificate !== undefined && authority !== undefined);
   assert.ok(certificate.checkIssued(authority) && certificate.verify(authority.publicKey));
@@ -99,7 +107,7 @@ test("serves TLS with a certificate for PostgreSQL's name, whose key no other po
   assert.ok(initContainers.some(({ volumeMounts }) => volumeMounts.some(({ mountPath }) => mountPath === '/tls')));
   const pods = [
     podOf(objects, 'Deployment', 'moorage-api'),
-    cronJob.parse(named(objects, 'CronJob', 'moorage-bench-one')).spec.jobTemplate.spec.template.spec,
+    cronJob.parse(findNamed(objects, 'CronJob', 'moorage-bench-one')).spec.jobTemplate.spec.template.spec,
   ];
   for (const { volumes, containers: served, initContainers: preparing } of pods) {
     assert.deepEqual(
@@ -142,7 +150,7 @@ test("accepts the operator's own database with one role or two, and with its own
   );
   assert.ok(two.containers.every(({ env }) => env.every(({ name }) => name !== 'MOORAGE_MIGRATOR_DATABASE_URL')));
   assert.ok(two.volumes.some(({ secret: source }) => source?.secretName === 'ledger-ca'));
-  assert.deepEqual(ofKind(double, 'StatefulSet'), []);
+  assert.deepEqual(selectKind(double, 'StatefulSet'), []);
   const none = podOf(await render(required), 'Deployment', 'moorage-api');
   assert.deepEqual(none.initContainers, []);
 });

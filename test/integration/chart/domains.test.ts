@@ -8,7 +8,7 @@ import { readApiConfig } from '../../../api/config.ts';
 import { node } from '../../../localnode/node/settings.ts';
 import { readOperatorConfig } from '../../../controller/config.ts';
 import { formatAppUrl } from '../../../crds/names.ts';
-import { environmentOf, named, render, required, type Rendered } from '../../support/chart.ts';
+import { readEnvironment, findNamed, render, required, type Rendered } from '../../support/chart.ts';
 
 const gateway = z.looseObject({
   spec: z.looseObject({
@@ -24,18 +24,18 @@ const route = z.looseObject({
 
 function listeners(objects: readonly Rendered[]): (string | undefined)[][] {
   return gateway
-    .parse(named(objects, 'Gateway', 'moorage'))
+    .parse(findNamed(objects, 'Gateway', 'moorage'))
     .spec.listeners.map(({ name, hostname }) => [name, hostname]);
 }
 
 function hostnames(objects: readonly Rendered[], name: string): readonly string[] {
-  return route.parse(named(objects, 'HTTPRoute', name)).spec.hostnames;
+  return route.parse(findNamed(objects, 'HTTPRoute', name)).spec.hostnames;
 }
 
 /** Where both programs say that the app hello is, and where the API says that it is itself. */
 function addresses(objects: readonly Rendered[]): string[] {
-  const api = readApiConfig({ ...environmentOf(objects, 'api'), MOORAGE_CALLER_SALT: 'x'.repeat(64) });
-  const operator = readOperatorConfig(environmentOf(objects, 'operator')).installation;
+  const api = readApiConfig({ ...readEnvironment(objects, 'api'), MOORAGE_CALLER_SALT: 'x'.repeat(64) });
+  const operator = readOperatorConfig(readEnvironment(objects, 'operator')).installation;
   return [api.baseUrl, formatAppUrl('hello', api.site), formatAppUrl('hello', operator.site)];
 }
 
@@ -100,7 +100,7 @@ test('sets HSTS for the API and apps once the installation requires it', async (
     spec: z.looseObject({ rules: z.array(z.looseObject({ filters: z.unknown().optional() })) }),
   });
   const filters = (objects: readonly Rendered[]): unknown =>
-    rules.parse(named(objects, 'HTTPRoute', 'moorage-api')).spec.rules[0]?.filters;
+    rules.parse(findNamed(objects, 'HTTPRoute', 'moorage-api')).spec.rules[0]?.filters;
   const [plain, strict] = [
     await render(required),
     await render({ ...required, gateway: { ...required.gateway, hstsSeconds: 31_536_000 } }),
@@ -109,6 +109,6 @@ test('sets HSTS for the API and apps once the installation requires it', async (
   const set = [{ name: 'Strict-Transport-Security', value: 'max-age=31536000' }];
   assert.deepEqual(filters(strict), [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set } }]);
   const seconds = (objects: readonly Rendered[]): number =>
-    readOperatorConfig(environmentOf(objects, 'operator')).installation.gateway.hstsSeconds;
+    readOperatorConfig(readEnvironment(objects, 'operator')).installation.gateway.hstsSeconds;
   assert.deepEqual([seconds(plain), seconds(strict)], [0, 31_536_000]);
 });

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
 import { readOperatorConfig } from '../../../controller/config.ts';
-import { environmentOf, ofKind, render, type Rendered, required } from '../../support/chart.ts';
+import { readEnvironment, selectKind, render, type Rendered, required } from '../../support/chart.ts';
 
 const policy = z.looseObject({ spec: z.looseObject({ ingress: z.array(z.unknown()).optional() }) });
 
 test('uses the same access log token for the API and its gateway in another namespace', async () => {
   const objects = await render({ ...required, metering: { gatewayNamespace: 'gateways' } });
-  const secrets = ofKind(objects, 'Secret').filter(({ metadata }) => metadata.name === 'moorage-metering');
+  const secrets = selectKind(objects, 'Secret').filter(({ metadata }) => metadata.name === 'moorage-metering');
   const [ours, theirs] = secrets.map((secret) =>
     z.looseObject({ data: z.object({ token: z.string() }) }).parse(secret),
   );
@@ -25,7 +25,7 @@ test('the API accepts requests and access logs from the gateway, usage from the 
   const plain = await render(required);
   const full = await render({ ...required, network: { metricsNamespaceLabels: { team: 'metrics' } } });
   const ingress = (objects: readonly Rendered[], name: string): unknown =>
-    policy.parse(ofKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === name)).spec.ingress;
+    policy.parse(selectKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === name)).spec.ingress;
   const gateway = {
     from: [{ namespaceSelector: { matchLabels: required.gateway.namespaceLabels } }],
     ports: [
@@ -73,7 +73,7 @@ test('the API accepts requests and access logs from the gateway, usage from the 
 
 test('the operator reports app usage to the API, with the token', async () => {
   const token = 'x'.repeat(64);
-  const variables = { ...environmentOf(await render(required), 'operator'), MOORAGE_METERING_TOKEN: token };
+  const variables = { ...readEnvironment(await render(required), 'operator'), MOORAGE_METERING_TOKEN: token };
   const url = 'http://moorage-api-internal.moorage-system.svc.cluster.local:9090/compute';
   assert.deepEqual(readOperatorConfig(variables).compute, { url, token });
 });

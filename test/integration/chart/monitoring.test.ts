@@ -9,7 +9,7 @@ import { parse, stringify } from 'yaml';
 import { z } from 'zod';
 import { alertGroups } from '../../../charts/monitoring/alerts/all.ts';
 import { paths } from '../../../localnode/paths.ts';
-import { named, object, ofKind, podSpecOf, render, required, type Rendered } from '../../support/chart.ts';
+import { findNamed, object, selectKind, readPodSpec, render, required, type Rendered } from '../../support/chart.ts';
 import { gatewayDeployment } from '../../support/monitoring/gateway-manifest.ts';
 import { promtool } from '../../support/monitoring/programs.ts';
 
@@ -58,24 +58,24 @@ const ports = z.looseObject({
 
 test('renders neither without monitoring.enabled, since the cluster may lack their kinds', async () => {
   const plain = await render(required);
-  assert.deepEqual([ofKind(plain, 'PodMonitor'), ofKind(plain, 'PrometheusRule')], [[], []]);
+  assert.deepEqual([selectKind(plain, 'PodMonitor'), selectKind(plain, 'PrometheusRule')], [[], []]);
 });
 
 test('the PodMonitor selects activator, operator, API, workers and registry proxy, and scrapes their internal port', () => {
-  const found = named(objects, 'PodMonitor', 'moorage');
+  const found = findNamed(objects, 'PodMonitor', 'moorage');
   assert.equal(found.metadata.labels?.['release'], 'prometheus');
   const { selector, podMetricsEndpoints } = monitor.parse(found).spec;
   assert.deepEqual(
     podMetricsEndpoints.map(({ port, path, interval }) => [port, path, interval]),
     [['internal', '/metrics', '15s']],
   );
-  const selected = ofKind(objects, 'Deployment').filter((deployment) => {
+  const selected = selectKind(objects, 'Deployment').filter((deployment) => {
     const { labels } = template.parse(deployment).spec.template.metadata;
     return Object.entries(selector.matchLabels).every(([label, value]) => labels[label] === value);
   });
   const scraped = selected.filter((deployment) =>
     ports
-      .parse(podSpecOf(deployment))
+      .parse(readPodSpec(deployment))
       .containers.some((container) =>
         container.ports.some(({ name, containerPort }) => name === 'internal' && containerPort === 9090),
       ),
@@ -90,7 +90,7 @@ test('the PodMonitor selects activator, operator, API, workers and registry prox
 });
 
 test('another PodMonitor selects the shipper next to the gateway of `npm run up`, by namespace and port name', async () => {
-  const { metadata, spec } = shipperMonitor.parse(named(objects, 'PodMonitor', 'moorage-shipper'));
+  const { metadata, spec } = shipperMonitor.parse(findNamed(objects, 'PodMonitor', 'moorage-shipper'));
   assert.equal(metadata.labels?.['release'], 'prometheus');
   // Gateways have labels of their own.
   assert.deepEqual(spec.selector, {});
@@ -100,7 +100,7 @@ test('another PodMonitor selects the shipper next to the gateway of `npm run up`
     ['/metrics', '15s', [{ targetLabel: 'job', replacement: 'moorage-shipper' }], []],
   );
   const traefik = gatewayDeployment();
-  const [shipper] = sidecars.parse(podSpecOf(traefik)).initContainers;
+  const [shipper] = sidecars.parse(readPodSpec(traefik)).initContainers;
   assert.deepEqual(
     [shipper?.name, shipper?.restartPolicy, shipper?.ports],
     ['shipper', 'Always', [{ name: endpoint?.port, containerPort: 9091 }]],
@@ -110,7 +110,7 @@ test('another PodMonitor selects the shipper next to the gateway of `npm run up`
     .parse(parse(await readFile(join(paths.root, 'cli/values.local.yaml'), 'utf8')));
   assert.equal(local.metering.gatewayNamespace, traefik.metadata.namespace);
   const namespacesOf = async (more: object): Promise<unknown> =>
-    shipperMonitor.parse(named(await render({ ...values, ...more }), 'PodMonitor', 'moorage-shipper')).spec
+    shipperMonitor.parse(findNamed(await render({ ...values, ...more }), 'PodMonitor', 'moorage-shipper')).spec
       .namespaceSelector.matchNames;
   assert.deepEqual(await namespacesOf({ metering: local.metering }), ['moorage-gateway']);
   assert.deepEqual(await namespacesOf({ gateway: { ...required.gateway, namespace: 'edge' } }), ['edge']);
@@ -120,7 +120,7 @@ test('another PodMonitor selects the shipper next to the gateway of `npm run up`
 test('lets the namespace of Prometheus reach each of them', () => {
   for (const component of ['activator', 'operator', 'api', 'workers', 'registry-proxy'])
     assert.match(
-      JSON.stringify(named(objects, 'NetworkPolicy', `moorage-${component}`)),
+      JSON.stringify(findNamed(objects, 'NetworkPolicy', `moorage-${component}`)),
       /"from":\[\{"namespaceSelector":\{"matchLabels":\{"team":"metrics"\}\}\}\],"ports":\[\{"protocol":"TCP","port":9090\}\]/,
     );
 });
@@ -143,7 +143,7 @@ test('the PrometheusRule has every alert as written, including Prometheus templa
         ),
       }),
     })
-    .parse(named(objects, 'PrometheusRule', 'moorage'));
+    .parse(findNamed(objects, 'PrometheusRule', 'moorage'));
   assert.deepEqual(
     spec.groups.map(({ name, rules }) => [
       name,
@@ -162,8 +162,8 @@ test('the PrometheusRule has every alert as written, including Prometheus templa
 
 test('can omit the alerts', async () => {
   const without = await render({ ...values, monitoring: { enabled: true, rules: false } });
-  assert.equal(ofKind(without, 'PodMonitor').length, 2);
-  assert.deepEqual(ofKind(without, 'PrometheusRule'), []);
+  assert.equal(selectKind(without, 'PodMonitor').length, 2);
+  assert.deepEqual(selectKind(without, 'PrometheusRule'), []);
 });
 
 test('requires the namespace that may scrape', async () => {

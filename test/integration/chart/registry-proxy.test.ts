@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { environment as registryProxy } from '../../../controller/registry-proxy/config.ts';
-import { environmentOf, named, ofKind, render, required, type Rendered } from '../../support/chart.ts';
+import { readEnvironment, findNamed, selectKind, render, required, type Rendered } from '../../support/chart.ts';
 
 let full: Rendered[] = [];
 beforeAll(async () => {
@@ -30,7 +30,7 @@ test('gives the operator the secret of a git server with repository tokens', asy
   });
   const variables = (objects: Rendered[]): string =>
     JSON.stringify(
-      operator.parse(named(objects, 'Deployment', 'moorage-operator')).spec.template.spec.containers[0]?.env,
+      operator.parse(findNamed(objects, 'Deployment', 'moorage-operator')).spec.template.spec.containers[0]?.env,
     );
   const expected = {
     name: 'MOORAGE_GIT_READ_SECRET',
@@ -43,7 +43,7 @@ test('gives the operator the secret of a git server with repository tokens', asy
 
 test('builds reach the registry proxy, and only the proxy reaches the registry and has its account', () => {
   const policyOf = (name: string): Policy =>
-    policy.parse(ofKind(full, 'NetworkPolicy').find(({ metadata }) => metadata.name === name));
+    policy.parse(selectKind(full, 'NetworkPolicy').find(({ metadata }) => metadata.name === name));
   assert.ok(!JSON.stringify(policyOf('builds')).includes('10.244.0.1/32'));
   const proxy = policyOf('moorage-registry-proxy');
   assert.ok(JSON.stringify(proxy.spec.egress).includes('{"ipBlock":{"cidr":"10.244.0.1/32"}}'));
@@ -54,21 +54,21 @@ test('builds reach the registry proxy, and only the proxy reaches the registry a
     ],
     ports: [{ protocol: 'TCP', port: 5000 }],
   });
-  const holders = ofKind(full, 'Deployment')
+  const holders = selectKind(full, 'Deployment')
     .filter((object) => JSON.stringify(object).includes('"secretName":"moorage-registry"'))
     .map(({ metadata }) => metadata.name);
   assert.deepEqual(holders, ['moorage-registry-proxy']);
 });
 
 test('the registry proxy reads every setting that the chart passes', () => {
-  const given = Object.keys(environmentOf(full, 'registry-proxy'));
+  const given = Object.keys(readEnvironment(full, 'registry-proxy'));
   const known = [...Object.keys(registryProxy.shape), 'LOG_LEVEL', 'HOME'];
   assert.deepEqual(
     given.filter((name) => !known.includes(name)),
     [],
   );
   assert.equal(
-    registryProxy.parse({ ...environmentOf(full, 'registry-proxy'), MOORAGE_REGISTRY_MIRROR: undefined })
+    registryProxy.parse({ ...readEnvironment(full, 'registry-proxy'), MOORAGE_REGISTRY_MIRROR: undefined })
       .MOORAGE_REGISTRY_INSECURE,
     true,
   );

@@ -13,14 +13,14 @@ import { closedCidrs, closeAlso } from '../../../lib/subnets.ts';
 import { readOperatorConfig } from '../../../controller/config.ts';
 import {
   chart,
-  environmentOf,
-  helm,
-  named,
+  readEnvironment,
+  runHelm,
+  findNamed,
   object,
-  ofKind,
+  selectKind,
   render,
   required,
-  valuesFile,
+  writeValuesFile,
   type Rendered,
 } from '../../support/chart.ts';
 
@@ -105,8 +105,8 @@ const policy = z.looseObject({
 });
 
 test('helm lint reports no problems', async () => {
-  for (const values of [required, local])
-    assert.match(await helm(['lint', '--strict', chart, '--values', valuesFile(values)]), /0 chart\(s\) failed/);
+  for (const values of [required, local].map(writeValuesFile))
+    assert.match(await runHelm(['lint', '--strict', chart, '--values', values]), /0 chart\(s\) failed/);
 });
 
 test('rejects missing, unknown and out-of-range values by name', async () => {
@@ -126,7 +126,7 @@ test('rejects missing, unknown and out-of-range values by name', async () => {
 test('runs operator, API, registry proxy, workers and activator with limits, probes, no capabilities, no root, in a user namespace', () => {
   for (const objects of [plain, full])
     assert.deepEqual(
-      ofKind(objects, 'Deployment')
+      selectKind(objects, 'Deployment')
         .map((object) => deployment.parse(object).metadata.name)
         .sort(),
       ['moorage-activator', 'moorage-api', 'moorage-operator', 'moorage-registry-proxy', 'moorage-workers'],
@@ -135,7 +135,7 @@ test('runs operator, API, registry proxy, workers and activator with limits, pro
 
 test("grants only the operator's kubelet figures cluster-wide, and nothing if they are not read", async () => {
   const clusterWide = (objects: typeof full): unknown[] =>
-    [...ofKind(objects, 'ClusterRole'), ...ofKind(objects, 'ClusterRoleBinding')].map(({ rules, subjects }) =>
+    [...selectKind(objects, 'ClusterRole'), ...selectKind(objects, 'ClusterRoleBinding')].map(({ rules, subjects }) =>
       [rules, subjects].find((each) => each !== undefined),
     );
   assert.deepEqual(clusterWide(full), [
@@ -148,7 +148,7 @@ test("grants only the operator's kubelet figures cluster-wide, and nothing if th
 });
 
 test('uses no wildcard in a role, and grants no access to Secrets', () => {
-  for (const { metadata, rules } of ofKind(full, 'Role').map((object) => role.parse(object))) {
+  for (const { metadata, rules } of selectKind(full, 'Role').map((object) => role.parse(object))) {
     for (const one of rules) {
       // Rights to create and delete give nothing to read: a Secret made is known to whoever made it.
       if (one.resources.join() === 'secrets' && one.verbs.every((verb) => ['create', 'delete'].includes(verb)))
@@ -165,7 +165,7 @@ test('uses no wildcard in a role, and grants no access to Secrets', () => {
 });
 
 test('gives the API access to HostedApps and pipeline logs only', () => {
-  const rights = ofKind(full, 'Role')
+  const rights = selectKind(full, 'Role')
     .map((object) => role.parse(object))
     .filter(({ metadata }) => metadata.name === 'moorage-api')
     .flatMap(({ metadata, rules }) =>
@@ -175,7 +175,7 @@ test('gives the API access to HostedApps and pipeline logs only', () => {
 });
 
 test('denies all traffic of apps and builds by default', () => {
-  const closed = ofKind(plain, 'NetworkPolicy')
+  const closed = selectKind(plain, 'NetworkPolicy')
     .map((object) => policy.parse(object))
     .filter(({ metadata }) => metadata.name === 'default-deny');
   assert.deepEqual(closed.map(({ metadata }) => metadata.namespace).sort(), ['moorage-apps', 'moorage-builds']);
@@ -183,7 +183,7 @@ test('denies all traffic of apps and builds by default', () => {
 });
 
 test('excludes pods, Services, nodes, private and metadata addresses from the internet that a build reaches', () => {
-  const { spec } = policy.parse(ofKind(full, 'NetworkPolicy').find(({ metadata }) => metadata.name === 'builds'));
+  const { spec } = policy.parse(selectKind(full, 'NetworkPolicy').find(({ metadata }) => metadata.name === 'builds'));
   const blocks = z
     .array(
       z.looseObject({
@@ -216,7 +216,7 @@ test('excludes pods, Services, nodes, private and metadata addresses from the in
 });
 
 test('limits what the API fetches for callers to public addresses, by its own check and by its policy', () => {
-  const { spec } = policy.parse(named(full, 'NetworkPolicy', 'moorage-api'));
+  const { spec } = policy.parse(findNamed(full, 'NetworkPolicy', 'moorage-api'));
   const ports = [80, 443, 8080, 8443].map((port) => ({ protocol: 'TCP', port }));
   const rules = z
     .array(
@@ -234,7 +234,7 @@ test('limits what the API fetches for callers to public addresses, by its own ch
     .parse(spec.egress);
   const [web] = rules.filter((one) => JSON.stringify(one.ports) === JSON.stringify(ports));
   const except = web?.to?.flatMap(({ ipBlock }) => ipBlock?.except ?? []) ?? [];
-  const { closed } = readFetchConfig(environmentOf(full, 'api'));
+  const { closed } = readFetchConfig(readEnvironment(full, 'api'));
   assert.deepEqual([...except].sort(), [...closeAlso(closed ?? [])].sort());
   for (const cidr of ['10.0.0.0/8', '169.254.0.0/16', '10.244.0.0/16', '10.96.0.0/16', '192.0.2.1/32', 'fc00::/7'])
     assert.ok(except.includes(cidr), `${cidr} is open`);
@@ -247,7 +247,7 @@ test('redirects http to the public https port', () => {
   ] as const) {
     const route = z
       .looseObject({ spec: z.looseObject({ rules: z.array(z.unknown()) }) })
-      .parse(named(objects, 'HTTPRoute', 'moorage-redirect'));
+      .parse(findNamed(objects, 'HTTPRoute', 'moorage-redirect'));
     assert.deepEqual(route.spec.rules, [
       { filters: [{ type: 'RequestRedirect', requestRedirect: { scheme: 'https', statusCode: 301, ...port } }] },
     ]);
@@ -268,7 +268,7 @@ test("lets no app claim the API's address", () => {
         ),
       }),
     })
-    .parse(named(plain, 'Gateway', 'moorage'));
+    .parse(findNamed(plain, 'Gateway', 'moorage'));
   const open = gateway.spec.listeners.map(({ name, allowedRoutes }) => [
     name,
     Object.entries(allowedRoutes.namespaces.selector.matchLabels).join(),
@@ -300,7 +300,7 @@ test('keeps user data after the release is deleted', () => {
 test('generates a receipts key with which the API can sign', () => {
   const { key = '' } = z
     .object({ data: z.record(z.string(), z.string()) })
-    .parse(named(full, 'Secret', 'moorage-receipt-key')).data;
+    .parse(findNamed(full, 'Secret', 'moorage-receipt-key')).data;
   const settings = readReceiptSettings({ MOORAGE_RECEIPT_KEY: Buffer.from(key, 'base64').toString() });
   assert.equal(settings.keys.keys.length, 1);
 });
@@ -320,15 +320,15 @@ test('omits what an installation provides itself if switched off', async () => {
     registry: { ...required.registry, pushTokenSecret: 'mine' },
   });
   for (const kind of ['CustomResourceDefinition', 'Namespace', 'Gateway', 'PriorityClass', 'Secret'])
-    assert.deepEqual(ofKind(objects, kind), []);
+    assert.deepEqual(selectKind(objects, kind), []);
   for (const name of ['MOORAGE_BUILDS_PRIORITY_CLASS', 'MOORAGE_APPS_PRIORITY_CLASS'])
-    assert.equal(environmentOf(objects, 'operator')[name], '');
+    assert.equal(readEnvironment(objects, 'operator')[name], '');
 });
 
 test('gives apps a higher priority than builds, without preemption', () => {
-  const { installation: config } = readOperatorConfig(environmentOf(full, 'operator'));
+  const { installation: config } = readOperatorConfig(readEnvironment(full, 'operator'));
   const classes = [config.run.priorityClass, config.pipeline.priorityClass].map((name) =>
-    named(full, 'PriorityClass', name ?? 'none'),
+    findNamed(full, 'PriorityClass', name ?? 'none'),
   );
   assert.deepEqual(
     classes.map((each) => each['preemptionPolicy']),
@@ -342,20 +342,20 @@ test('the API reads every setting that the chart passes', () => {
     [plain, 'https://apps.example.org', 'github.com'],
     [full, 'https://apps.example.org:8443', 'git.moorage-git.svc.cluster.local'],
   ] as const) {
-    const config = readApiConfig({ ...environmentOf(objects, 'api'), MOORAGE_CALLER_SALT: 'x'.repeat(64) });
+    const config = readApiConfig({ ...readEnvironment(objects, 'api'), MOORAGE_CALLER_SALT: 'x'.repeat(64) });
     assert.deepEqual(
       [config.baseUrl, config.hosts.allowed[0], config.submissionsPerDay, config.appsNamespace, config.buildsNamespace],
       [baseUrl, allowed, 20, 'moorage-apps', 'moorage-builds'],
     );
     assert.equal(config.submittedModelsUsd, objects === full ? '0.25' : undefined);
     // What the API may then write, the admission policy lets it write.
-    const allowed25 = JSON.stringify(named(objects, 'ValidatingAdmissionPolicy', 'moorage-api')).includes("== '0.25'");
-    assert.equal(allowed25, objects === full);
+    const policy = JSON.stringify(findNamed(objects, 'ValidatingAdmissionPolicy', 'moorage-api'));
+    assert.equal(policy.includes("== '0.25'"), objects === full);
   }
 });
 
 test('the operator reads every setting that the chart passes', () => {
-  const { installation: config, lease } = readOperatorConfig(environmentOf(full, 'operator'));
+  const { installation: config, lease } = readOperatorConfig(readEnvironment(full, 'operator'));
   assert.deepEqual(
     [
       lease.name,
@@ -405,7 +405,7 @@ test('passes no setting that nothing reads', () => {
     ],
   ] as const) {
     const text = files.map((file) => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8')).join('\n');
-    const unread = Object.keys(environmentOf(full, component)).filter(
+    const unread = Object.keys(readEnvironment(full, component)).filter(
       (name) => name.startsWith('MOORAGE_') && !text.includes(` ${name}:`),
     );
     assert.deepEqual(unread, [], `not in ${files.join()}`);
@@ -413,7 +413,7 @@ test('passes no setting that nothing reads', () => {
 });
 
 test('enables models with a router and a database, and lets them reach nothing else', async () => {
-  assert.equal(readModelSettings(environmentOf(plain, 'api')).router, undefined);
+  assert.equal(readModelSettings(readEnvironment(plain, 'api')).router, undefined);
   const objects = await render({
     ...required,
     models: {
@@ -429,7 +429,7 @@ test('enables models with a router and a database, and lets them reach nothing e
     postgres: { enabled: true },
   });
   const settings = readModelSettings({
-    ...environmentOf(objects, 'api'),
+    ...readEnvironment(objects, 'api'),
     MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64),
     MOORAGE_ROUTER_KEY: 'sk-platform',
     DATABASE_URL: 'postgres://moorage@moorage-postgres/moorage',
@@ -439,12 +439,12 @@ test('enables models with a router and a database, and lets them reach nothing e
     [{ kind: 'litellm', url: 'http://litellm.llm.svc.cluster.local:4000', key: 'sk-platform' }, 250_000_000_000n],
   );
   assert.equal(
-    readOperatorConfig({ ...environmentOf(objects, 'operator'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64) }).installation
-      .run.models?.baseUrl,
+    readOperatorConfig({ ...readEnvironment(objects, 'operator'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64) })
+      .installation.run.models?.baseUrl,
     'http://moorage-models.moorage-system.svc.cluster.local/v1',
   );
   const { spec } = policy.parse(
-    ofKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === 'moorage-api'),
+    selectKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === 'moorage-api'),
   );
   const database = {
     podSelector: {
@@ -474,10 +474,10 @@ test('enables models with a router and a database, and lets them reach nothing e
     },
   ]);
   assert.deepEqual(
-    ofKind(objects, 'StatefulSet').map(({ metadata }) => metadata.name),
+    selectKind(objects, 'StatefulSet').map(({ metadata }) => metadata.name),
     ['moorage-postgres'],
   );
-  const secrets = new Set(ofKind(objects, 'Secret').map(({ metadata }) => metadata.name));
+  const secrets = new Set(selectKind(objects, 'Secret').map(({ metadata }) => metadata.name));
   assert.deepEqual([...secrets].sort(), [
     'moorage-app-token',
     'moorage-caller-salt',
@@ -504,7 +504,7 @@ test('on the local node, models use the demo router and a PostgreSQL that the no
   );
   assert.deepEqual([service?.metadata.name, service?.metadata.namespace], ['demo-router', 'moorage-demo-router']);
   const { router } = readModelSettings({
-    ...environmentOf(objects, 'api'),
+    ...readEnvironment(objects, 'api'),
     MOORAGE_APP_TOKEN_SECRET: undefined,
     DATABASE_URL: undefined,
   });
@@ -513,12 +513,12 @@ test('on the local node, models use the demo router and a PostgreSQL that the no
     url: 'http://demo-router.moorage-demo-router.svc.cluster.local',
     key: undefined,
   });
-  const { spec } = policy.parse(named(objects, 'NetworkPolicy', 'moorage-api'));
+  const { spec } = policy.parse(findNamed(objects, 'NetworkPolicy', 'moorage-api'));
   assert.deepEqual(spec.egress?.at(-2), {
     ports: [{ protocol: 'TCP', port: 8080 }],
     to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-demo-router' } } }],
   });
-  const image = /"image":"([^"]+)"/.exec(JSON.stringify(named(objects, 'StatefulSet', 'moorage-postgres')))?.[1];
+  const image = /"image":"([^"]+)"/.exec(JSON.stringify(findNamed(objects, 'StatefulSet', 'moorage-postgres')))?.[1];
   const made = images.flatMap(({ repository, tags }) =>
     tags.map((tag) => `${repository.replace('library/', '')}:${tag}`),
   );

@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { readModelSettings } from '../../../api/models/config.ts';
-import { environmentOf, render, required } from '../../support/chart.ts';
+import { readEnvironment, render, required } from '../../support/chart.ts';
 
 const router = { baseUrl: 'https://router.example.org/v1', keySecret: 'router' };
 
 test('reads the bill with the platform key, or with the one in billKeySecret', async () => {
   const names = async (more: object): Promise<string[]> =>
-    Object.keys(environmentOf(await render({ ...required, models: { router: { ...router, ...more } } }), 'api')).filter(
-      (name) => name.startsWith('MOORAGE_ROUTER_') && name.endsWith('KEY'),
-    );
+    Object.keys(
+      readEnvironment(await render({ ...required, models: { router: { ...router, ...more } } }), 'api'),
+    ).filter((name) => name.startsWith('MOORAGE_ROUTER_') && name.endsWith('KEY'));
   assert.deepEqual(await names({}), ['MOORAGE_ROUTER_KEY']);
   assert.deepEqual(await names({ billKeySecret: 'router-bill' }), ['MOORAGE_ROUTER_KEY', 'MOORAGE_ROUTER_BILL_KEY']);
   const settings = readModelSettings({

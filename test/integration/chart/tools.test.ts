@@ -10,14 +10,14 @@ import { backingServices, explainServiceOff, type ServiceName } from '../../../a
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { readFetchConfig } from '../../../api/tools/fetch/guard.ts';
 import {
-  environmentOf,
-  helm,
-  named,
-  ofKind,
-  podSpecOf,
+  readEnvironment,
+  runHelm,
+  findNamed,
+  selectKind,
+  readPodSpec,
   render,
   required,
-  valuesFile,
+  writeValuesFile,
   chart,
   type Rendered,
 } from '../../support/chart.ts';
@@ -58,7 +58,7 @@ const policy = z.looseObject({
   }),
 });
 const policyOf = (objects: readonly Rendered[], name: string): z.infer<typeof policy>['spec'] =>
-  policy.parse(named(objects, 'NetworkPolicy', `moorage-${name}`)).spec;
+  policy.parse(findNamed(objects, 'NetworkPolicy', `moorage-${name}`)).spec;
 /** What a policy lets out to, in words. */
 const outOf = (objects: readonly Rendered[], name: string): string[] =>
   policyOf(objects, name).egress.map(({ to, ports }) => {
@@ -113,16 +113,16 @@ const pod = z.looseObject({
     .optional(),
 });
 const podOf = (objects: readonly Rendered[], name: string): z.infer<typeof pod> =>
-  pod.parse(podSpecOf(named(objects, 'Deployment', `moorage-${name}`)));
+  pod.parse(readPodSpec(findNamed(objects, 'Deployment', `moorage-${name}`)));
 
 test('runs none of them unless enabled, and configures none in the API', () => {
   assert.deepEqual(
-    ofKind(plain, 'Deployment')
+    selectKind(plain, 'Deployment')
       .map(({ metadata }) => metadata.name)
       .sort(),
     ['moorage-activator', 'moorage-api', 'moorage-operator', 'moorage-registry-proxy', 'moorage-workers'],
   );
-  assert.deepEqual(readToolSettings(environmentOf(plain, 'api')).urls, {});
+  assert.deepEqual(readToolSettings(readEnvironment(plain, 'api')).urls, {});
 });
 
 test('gives each a Deployment, a Service, probes, limits, no token, no root and no capability', async () => {
@@ -135,19 +135,19 @@ test('gives each a Deployment, a Service, probes, limits, no token, no root and 
           ports: z.array(z.looseObject({ targetPort: z.literal('http') })).length(1),
         }),
       })
-      .parse(named(full, 'Service', `moorage-${name}`));
+      .parse(findNamed(full, 'Service', `moorage-${name}`));
     assert.deepEqual(service.spec.selector, (labelsOf(name) as { matchLabels: unknown }).matchLabels);
     assert.match(container?.image ?? '', /^[^:]+\.[^:]+\/.+:[^:]*\d/, name);
     assert.deepEqual(policyOf(full, name).podSelector, labelsOf(name));
   }
   assert.match(
-    await helm(['lint', '--strict', chart, '--values', valuesFile({ ...required, tools })]),
+    await runHelm(['lint', '--strict', chart, '--values', writeValuesFile({ ...required, tools })]),
     /0 chart\(s\) failed/,
   );
 });
 
 test('lets the API find and reach each, and nothing else', () => {
-  const { urls, speechModel } = readToolSettings(environmentOf(full, 'api'));
+  const { urls, speechModel } = readToolSettings(readEnvironment(full, 'api'));
   assert.deepEqual(
     urls,
     Object.fromEntries(names.map((name) => [name, `http://moorage-${name}.moorage-system.svc.cluster.local`])),
@@ -155,7 +155,7 @@ test('lets the API find and reach each, and nothing else', () => {
   assert.equal(speechModel, 'Systran/faster-whisper-small');
   const { egress } = z
     .looseObject({ spec: z.looseObject({ egress: z.array(z.unknown()) }) })
-    .parse(named(full, 'NetworkPolicy', 'moorage-api')).spec;
+    .parse(findNamed(full, 'NetworkPolicy', 'moorage-api')).spec;
   for (const name of names) {
     const port = podOf(full, name).containers[0]?.ports[0]?.containerPort;
     assert.deepEqual(
@@ -204,27 +204,29 @@ test("runs Gotenberg with the flags and the Chromium of its tests, behind the pr
     args.at(-1),
     '--chromium-proxy-server=http://moorage-gotenberg-proxy.moorage-system.svc.cluster.local:3128',
   );
-  assert.equal(environmentOf(full, 'gotenberg')['CHROMIUM_BIN_PATH'], '/etc/moorage/chromium');
-  assert.deepEqual(named(full, 'ConfigMap', 'moorage-gotenberg')['data'], { chromium: fileOf('gotenberg-chromium') });
+  assert.equal(readEnvironment(full, 'gotenberg')['CHROMIUM_BIN_PATH'], '/etc/moorage/chromium');
+  assert.deepEqual(findNamed(full, 'ConfigMap', 'moorage-gotenberg')['data'], {
+    chromium: fileOf('gotenberg-chromium'),
+  });
   assert.deepEqual(
-    readFetchConfig(environmentOf(full, 'gotenberg-proxy')),
-    readFetchConfig(environmentOf(full, 'api')),
+    readFetchConfig(readEnvironment(full, 'gotenberg-proxy')),
+    readFetchConfig(readEnvironment(full, 'api')),
   );
 });
 
 test('SearXNG returns JSON, with a secret that survives upgrades or is given', async () => {
-  assert.match(JSON.stringify(named(full, 'ConfigMap', 'moorage-searxng')), /formats: \[html, json\]/);
-  assert.equal(named(full, 'Secret', 'moorage-searxng').metadata.annotations?.['helm.sh/resource-policy'], 'keep');
+  assert.match(JSON.stringify(findNamed(full, 'ConfigMap', 'moorage-searxng')), /formats: \[html, json\]/);
+  assert.equal(findNamed(full, 'Secret', 'moorage-searxng').metadata.annotations?.['helm.sh/resource-policy'], 'keep');
   const given = await render({ ...required, tools: { searxng: { enabled: true, secretKeySecret: 'mine' } } });
   assert.deepEqual(
-    ofKind(given, 'Secret').filter(({ metadata }) => metadata.name === 'moorage-searxng'),
+    selectKind(given, 'Secret').filter(({ metadata }) => metadata.name === 'moorage-searxng'),
     [],
   );
-  assert.match(JSON.stringify(named(given, 'Deployment', 'moorage-searxng')), /"name":"mine"/);
+  assert.match(JSON.stringify(findNamed(given, 'Deployment', 'moorage-searxng')), /"name":"mine"/);
 });
 
 test('SearXNG drops a slow engine before the API times out, and has threads for its probe in addition to searches', () => {
-  assert.match(JSON.stringify(named(full, 'ConfigMap', 'moorage-searxng')), /max_request_timeout: 15\b/);
+  assert.match(JSON.stringify(findNamed(full, 'ConfigMap', 'moorage-searxng')), /max_request_timeout: 15\b/);
   assert.deepEqual(
     podOf(full, 'searxng').containers[0]?.env.find(({ name }) => name === 'GRANIAN_BLOCKING_THREADS')?.value,
     '32',
@@ -248,7 +250,7 @@ test('passes the API the reason why a service is off, and none for one that runs
     ...required,
     tools: { searxng: { offBecause: cause }, gotenberg: { enabled: true, offBecause: 'it is being started' } },
   });
-  const { offCauses, urls } = readToolSettings(environmentOf(some, 'api'));
+  const { offCauses, urls } = readToolSettings(readEnvironment(some, 'api'));
   assert.deepEqual([offCauses, Object.keys(urls)], [{ searxng: cause }, ['gotenberg']]);
   assert.match(
     explainServiceOff('searxng', offCauses.searxng),
@@ -271,7 +273,7 @@ test('the PDF translator finds the models in its image', () => {
   );
   assert.deepEqual(
     [
-      environmentOf(full, 'pdftranslator')['HOME'],
+      readEnvironment(full, 'pdftranslator')['HOME'],
       String(securityContext.runAsUser),
       String(container?.ports[0]?.containerPort),
     ],
@@ -287,18 +289,18 @@ test("passes an external service's address to the API and runs nothing", async (
       gotenberg: { url: 'http://gotenberg.print.svc.cluster.local', namespaceLabels: { name: 'print' }, port: 3000 },
     },
   });
-  assert.deepEqual(readToolSettings(environmentOf(objects, 'api')).urls, {
+  assert.deepEqual(readToolSettings(readEnvironment(objects, 'api')).urls, {
     searxng: 'https://search.example.org',
     gotenberg: 'http://gotenberg.print.svc.cluster.local',
   });
   assert.deepEqual(
-    ofKind(objects, 'Deployment')
+    selectKind(objects, 'Deployment')
       .map(({ metadata }) => metadata.name)
       .sort(),
     ['moorage-activator', 'moorage-api', 'moorage-operator', 'moorage-registry-proxy', 'moorage-workers'],
   );
   assert.match(
-    JSON.stringify(named(objects, 'NetworkPolicy', 'moorage-api')),
+    JSON.stringify(findNamed(objects, 'NetworkPolicy', 'moorage-api')),
     /\{"to":\[\{"namespaceSelector":\{"matchLabels":\{"name":"print"\}\}\}\],"ports":\[\{"protocol":"TCP","port":3000\}\]\}/,
   );
 });

@@ -5,7 +5,15 @@ import { z } from 'zod';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { environment } from '../../../api/tools/engine/workers/remote/worker-server.ts';
 import { readConfig } from '../../../lib/config.ts';
-import { environmentOf, named, ofKind, podSpecOf, render, required, type Rendered } from '../../support/chart.ts';
+import {
+  readEnvironment,
+  findNamed,
+  selectKind,
+  readPodSpec,
+  render,
+  required,
+  type Rendered,
+} from '../../support/chart.ts';
 
 let objects: Rendered[] = [];
 beforeAll(async () => {
@@ -27,7 +35,7 @@ const labels = (component: string): unknown => ({
 });
 
 test('gives workers no token, no Secret, only an empty volume, and a separate user', () => {
-  const spec = podSpecOf(named(objects, 'Deployment', 'moorage-workers'));
+  const spec = readPodSpec(findNamed(objects, 'Deployment', 'moorage-workers'));
   assert.deepEqual(
     [spec['automountServiceAccountToken'], spec['serviceAccountName'], spec['volumes'], spec['shareProcessNamespace']],
     [false, undefined, [{ name: 'tmp', emptyDir: { sizeLimit: '512Mi' } }], undefined],
@@ -35,7 +43,7 @@ test('gives workers no token, no Secret, only an empty volume, and a separate us
   assert.doesNotMatch(JSON.stringify(spec), /secret|valueFrom|envFrom|configMap|projected/i);
   const { runAsUser, runAsGroup } = user.parse(spec).securityContext;
   for (const component of ['api', 'operator']) {
-    const other = user.parse(podSpecOf(named(objects, 'Deployment', `moorage-${component}`))).securityContext;
+    const other = user.parse(readPodSpec(findNamed(objects, 'Deployment', `moorage-${component}`))).securityContext;
     assert.ok(runAsUser !== other.runAsUser && runAsGroup !== other.runAsGroup);
   }
   assert.ok(runAsUser > 0);
@@ -45,7 +53,7 @@ test('uses a separate image for workers if given', async () => {
   const imageOf = (rendered: Rendered[]): unknown =>
     z
       .looseObject({ containers: z.array(z.looseObject({ image: z.string() })) })
-      .parse(podSpecOf(named(rendered, 'Deployment', 'moorage-workers')))
+      .parse(readPodSpec(findNamed(rendered, 'Deployment', 'moorage-workers')))
       .containers.map(({ image }) => image);
   assert.deepEqual(imageOf(objects), ['registry.example.org/moorage:1']);
   const own = await render({ ...required, workers: { image: 'registry.example.org/moorage-workers:1' } });
@@ -53,13 +61,13 @@ test('uses a separate image for workers if given', async () => {
 });
 
 test('sets exactly the environment that workers read, without anything confidential', () => {
-  const variables = environmentOf(objects, 'workers');
+  const variables = readEnvironment(objects, 'workers');
   assert.deepEqual(Object.keys(variables).sort(), ['LOG_LEVEL', 'MOORAGE_INTERNAL_PORT', 'MOORAGE_PORT']);
   assert.equal(readConfig(environment, variables).MOORAGE_PORT, 8090);
 });
 
 test('lets only the API reach them, and lets them reach nothing', () => {
-  const { spec } = z.looseObject({ spec: z.unknown() }).parse(named(objects, 'NetworkPolicy', 'moorage-workers'));
+  const { spec } = z.looseObject({ spec: z.unknown() }).parse(findNamed(objects, 'NetworkPolicy', 'moorage-workers'));
   assert.deepEqual(spec, {
     podSelector: labels('workers'),
     policyTypes: ['Ingress', 'Egress'],
@@ -72,17 +80,17 @@ test('lets only the API reach them, and lets them reach nothing', () => {
     ],
     egress: [],
   });
-  const opened = ofKind(objects, 'NetworkPolicy').filter((policy) =>
+  const opened = selectKind(objects, 'NetworkPolicy').filter((policy) =>
     JSON.stringify(policy['spec']).includes('"app.kubernetes.io/component":"workers"'),
   );
   assert.deepEqual(opened.map(({ metadata }) => metadata.name).sort(), ['moorage-api', 'moorage-workers']);
 });
 
 test('lets the API resolve each of their pods, at the port that they listen on', () => {
-  const { workersUrl } = readToolSettings(environmentOf(objects, 'api'));
+  const { workersUrl } = readToolSettings(readEnvironment(objects, 'api'));
   const { spec } = z
     .looseObject({ spec: z.looseObject({ clusterIP: z.literal('None'), selector: z.unknown(), ports: z.unknown() }) })
-    .parse(named(objects, 'Service', 'moorage-workers'));
+    .parse(findNamed(objects, 'Service', 'moorage-workers'));
   assert.equal(workersUrl, 'http://moorage-workers.moorage-system.svc.cluster.local:8090');
   assert.deepEqual({ matchLabels: spec.selector }, labels('workers'));
   assert.deepEqual(spec.ports, [{ name: 'tasks', port: 8090, targetPort: 'tasks' }]);

@@ -146,7 +146,7 @@ test.each(guideSlugs)('%s: each step can be executed as written', async (slug) =
 
 test('steps give the results that their text promises', async () => {
   const call = async (slug: string, index: number): Promise<unknown> => {
-    const line = (await site.api.catalog.guides.guide(slug))?.steps[index] ?? '';
+    const line = (await site.api.catalog.guides.getRecord(slug))?.steps[index] ?? '';
     const { body } = await execute(commandIn(line));
     return JSON.parse(body.toString());
   };

@@ -13,7 +13,7 @@ import { readManifest } from '../../../controller/pipeline/manifest/read.ts';
 import { readDiskTree } from '../../../controller/pipeline/tree.ts';
 import type { Pod } from '../../../controller/objects/kinds.ts';
 import { diagnose } from '../../../controller/steps/deploy/pods.ts';
-import { freePort } from '../../support/free-port.ts';
+import { findFreePort } from '../../support/free-port.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import {
   assertOutput,
@@ -65,7 +65,7 @@ async function start(): Promise<App> {
   );
   const [, command = '[]'] = /^CMD (\[.*\])$/m.exec(planned.dockerfile ?? '') ?? [];
   const [program = '', ...args] = JSON.parse(command) as string[];
-  const free = await freePort();
+  const free = await findFreePort();
   const running = execa(program, args, {
     cwd: folder,
     all: true,

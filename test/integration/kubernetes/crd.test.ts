@@ -9,8 +9,8 @@ import { hostedApp, spec as specSchema, type StoredSpec } from '../../../crds/ho
 import { reservedSlugs } from '../../../crds/names.ts';
 import { goodSpec, oddSpec } from '../../support/crds/arbitraries.ts';
 import { refusals, structuralRefusals } from '../../support/crds/refusals.ts';
-import { established, startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
-import { until } from '../../support/operator/world.ts';
+import { waitUntilEstablished, startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
+import { waitFor } from '../../support/operator/world.ts';
 import { chooseRepetitions } from '../../support/repetitions.ts';
 
 let server: ApiServer;
@@ -22,7 +22,7 @@ const failure = z.object({ message: z.string(), reason: z.string() });
 beforeAll(async () => {
   server = await startApiServer();
   await server.kubectl('apply', '--server-side', '-f', crd);
-  await established(server, 'hostedapps.moorage.dev');
+  await waitUntilEstablished(server, 'hostedapps.moorage.dev');
   const config = new KubeConfig();
   config.loadFromFile(server.kubeconfig);
   api = config.makeApiClient(CustomObjectsApi);
@@ -100,10 +100,10 @@ test('keeps an app whose name becomes reserved later, and accepts updates of it'
   const rules = '/spec/versions/0/schema/openAPIV3Schema/x-kubernetes-validations';
   const without = JSON.stringify([{ op: 'remove', path: rules }]);
   await server.kubectl('patch', 'crd', 'hostedapps.moorage.dev', '--type=json', '-p', without);
-  await until('the older CRD', async () => 'taken' in (await offer({ source }, 'wpad')));
+  await waitFor('the older CRD', async () => 'taken' in (await offer({ source }, 'wpad')));
   await create({ source }, 'wpad');
   await server.kubectl('apply', '--server-side', '--force-conflicts', '-f', crd);
-  await until('the newer CRD', async () => 'refused' in (await offer({ source }, 'autodiscover')));
+  await waitFor('the newer CRD', async () => 'refused' in (await offer({ source }, 'autodiscover')));
   await server.kubectl('patch', 'happ', 'wpad', '--type=merge', '-p', '{"spec":{"suspend":true}}');
   const status = JSON.stringify({ status: { phase: 'Suspended' } });
   await server.kubectl('patch', 'happ', 'wpad', '--subresource=status', '--type=merge', '-p', status);

@@ -30,7 +30,7 @@ import {
 } from '../../../lib/kubernetes/index.ts';
 import type { ApiServer } from '../../support/kubernetes/api-server.ts';
 import { startApiServer } from '../../support/kubernetes/api-server.ts';
-import { until } from '../../support/kubernetes/until.ts';
+import { waitUntil } from '../../support/kubernetes/until.ts';
 
 type ConfigMap = KubeType<{ data?: Record<string, string> }>;
 interface Deployment extends KubeObject {
@@ -231,7 +231,7 @@ describe('reflector', () => {
       );
       const old = reflector.store.get(`${namespace}/c0`);
       await make('late');
-      await until(() => reflector.store.get(`${namespace}/late`) !== undefined);
+      await waitUntil(() => reflector.store.get(`${namespace}/late`) !== undefined);
       await api.restart();
       await client.delete(configMaps, { namespace, name: 'c0' });
       await make('c0');
@@ -240,7 +240,7 @@ describe('reflector', () => {
         const { items } = await client.list(configMaps, { namespace });
         return JSON.stringify(versions(items)) === JSON.stringify(versions(reflector.store.list()));
       };
-      await until(same);
+      await waitUntil(same);
       assert.notEqual(reflector.store.get(`${namespace}/c0`)?.metadata.uid, old?.metadata.uid);
       assert.deepEqual(
         versions(broken.list()),
@@ -257,7 +257,7 @@ describe('reflector', () => {
         assert.ok(event);
     };
     // The server compacts every 30 s here; until then version 1 may still be there.
-    await until(async () => {
+    await waitUntil(async () => {
       await apply(client, configMaps, configMap(namespace, 'a', { at: String(Date.now()) }));
       return watch().then(
         () => false,
@@ -313,20 +313,20 @@ describe('leader election', () => {
       return { child, leads: () => said.includes('leads') };
     };
     const first = await start('first');
-    await until(() => first.leads());
+    await waitUntil(() => first.leads());
     const second = await start('second');
     // The second has been there for a while when the first dies.
     await delay(5000);
     assert.equal(second.leads(), false);
     first.child.kill('SIGKILL');
     const killed = performance.now();
-    await until(() => second.leads());
+    await waitUntil(() => second.leads());
     await t.annotate(`taken over ${Math.round(performance.now() - killed)} ms after the kill`);
     const third = await start('third');
     await delay(5000);
     second.child.kill('SIGTERM');
     const ended = performance.now();
-    await until(() => third.leads());
+    await waitUntil(() => third.leads());
     await t.annotate(`taken over ${Math.round(performance.now() - ended)} ms after an orderly end`);
   });
 
@@ -348,11 +348,11 @@ describe('leader election', () => {
     };
     const replicas = ['a', 'b', 'c'].map(start);
     const leader = (): (typeof replicas)[number] | undefined => replicas.find(({ election }) => election.isLeader);
-    await until(() => leader() !== undefined);
+    await waitUntil(() => leader() !== undefined);
     assert.equal(replicas.filter(({ election }) => election.isLeader).length, 1);
     const first = leader();
     await first?.end();
-    await until(() => leader() !== undefined);
+    await waitUntil(() => leader() !== undefined);
     assert.notEqual(leader(), first);
     const lease = JSON.parse(await api.kubectl('-n', namespace, 'get', 'lease', 'operator', '-o', 'json')) as {
       spec: { holderIdentity: string; leaseTransitions: number };
@@ -397,11 +397,11 @@ describe('controller', () => {
     });
     for (const part of [owners, copies, controller]) during(t, (signal) => part.run(signal));
     const settled = (): boolean => copies.store.size === 50 && controller.idle;
-    await until(settled);
+    await waitUntil(settled);
     assert.ok(copies.store.list().every(({ metadata, data }) => metadata.name === `copy-s${data?.['value'] ?? ''}`));
     const [before, begun] = [written, reconciled];
     controller.resync();
-    await until(() => reconciled >= begun + 50 && settled());
+    await waitUntil(() => reconciled >= begun + 50 && settled());
     assert.equal(written, before);
     await api.kubectl(
       '-n',
@@ -413,6 +413,6 @@ describe('controller', () => {
       '-p',
       '{"data":{"value":"wrong"}}',
     );
-    await until(() => written > before && copies.store.get(`${namespace}/copy-s7`)?.data?.['value'] === '7');
+    await waitUntil(() => written > before && copies.store.get(`${namespace}/copy-s7`)?.data?.['value'] === '7');
   });
 });

@@ -18,7 +18,7 @@ import { openDatabase, openLedgerDatabase } from '../../../api/billing/database/
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
 import { ledgerSuite, someHold } from '../../support/ledger/suite.ts';
 import { chooseRepetitions } from '../../support/repetitions.ts';
-import { asMigrator, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { toMigratorUrl, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 let postgres: Postgres;
 beforeAll(async () => {
@@ -34,7 +34,7 @@ ledgerSuite(
     sequential: chooseRepetitions({ usual: 60, deep: 2_000 }),
     concurrent: chooseRepetitions({ usual: 40, deep: 1_000 }),
   },
-  () => openDatabase(asMigrator(suiteUrl)),
+  () => openDatabase(toMigratorUrl(suiteUrl)),
 );
 
 const otherBackends = {

@@ -9,9 +9,9 @@ import { Client, type ClientBase, type PoolConfig } from 'pg';
 import { afterAll, beforeAll, test } from 'vitest';
 import { Database, openPostgres } from '../../../api/billing/database/database.ts';
 import { startWholeApi, type WholeApi } from '../../support/discovery/whole-api.ts';
-import { until } from '../../support/kubernetes/until.ts';
-import { freePort } from '../../support/free-port.ts';
-import { asSuperuser, makeCertificate, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { waitUntil } from '../../support/kubernetes/until.ts';
+import { findFreePort } from '../../support/free-port.ts';
+import { toSuperuserUrl, makeCertificate, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 
 let postgres: Postgres;
@@ -26,15 +26,15 @@ let admin: string;
 const folder = mkdtempSync(join(tmpdir(), 'moorage-outages-'));
 
 beforeAll(async () => {
-  port = await freePort();
+  port = await findFreePort();
   const tls = await makeCertificate(folder, 'An authority that nobody trusts');
   postgres = await startPostgres({ durable: false, port, tls });
-  admin = asSuperuser(await postgres.createDatabase('outages'));
+  admin = toSuperuserUrl(await postgres.createDatabase('outages'));
   await asAdmin('create role limited login superuser');
   proxy = await startTcpProxy({ host: '127.0.0.1', port });
   silentServer = await startTcpProxy({ host: '127.0.0.1', port });
   silentServer.freeze();
-  const plainPort = await freePort();
+  const plainPort = await findFreePort();
   withoutTls = { port: plainPort, server: await startPostgres({ durable: false, port: plainPort }) };
 }, 180_000);
 afterAll(async () => {
@@ -201,7 +201,7 @@ for (const { name, begin, end, affected } of outages)
         await end();
       }
       const recovers = async (): Promise<boolean> => (await send(api, ask)).status === 200;
-      await until(recovers);
+      await waitUntil(recovers);
     } finally {
       await api.stop();
     }

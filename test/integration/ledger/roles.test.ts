@@ -24,11 +24,11 @@ import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedger } from '../../../api/billing/open-ledger.ts';
 import { createLog } from '../../../lib/telemetry.ts';
-import { freePort } from '../../support/free-port.ts';
+import { findFreePort } from '../../support/free-port.ts';
 import {
-  asMigrator,
-  asRuntime,
-  asSuperuser,
+  toMigratorUrl,
+  toRuntimeUrl,
+  toSuperuserUrl,
   migratorRole,
   runtimeRole,
   makeCertificate,
@@ -45,9 +45,9 @@ let url: string;
 let client: Client;
 beforeAll(async () => {
   const tls = await makeCertificate(folder, 'database authority');
-  port = await freePort();
+  port = await findFreePort();
   postgres = await startPostgres({ durable: false, port, tls });
-  const plainPort = await freePort();
+  const plainPort = await findFreePort();
   plain = { server: await startPostgres({ durable: false, port: plainPort }), port: plainPort };
   url = await postgres.createDatabase('roles');
   client = new Client({ connectionString: url });
@@ -246,7 +246,7 @@ test('several replicas in parallel upgrade a database that one superuser owned, 
   const held = someHold();
   await before.reserve(held);
   await before.post('before', 'test', lines);
-  const preparation = { runtimeUrl: asRuntime(adminUrl), migratorUrl: asMigrator(adminUrl), adminUrl };
+  const preparation = { runtimeUrl: toRuntimeUrl(adminUrl), migratorUrl: toMigratorUrl(adminUrl), adminUrl };
   // While an old replica reads for long, nothing waits behind the change of owners.
   const audit = new Client({ connectionString: adminUrl });
   await audit.connect();
@@ -262,7 +262,7 @@ test('several replicas in parallel upgrade a database that one superuser owned, 
   // An old replica.
   await before.post('meanwhile', 'test', lines);
   await before.makeDays();
-  const opened = await openLedgerDatabase(asRuntime(adminUrl));
+  const opened = await openLedgerDatabase(toRuntimeUrl(adminUrl));
   const ledger = new Ledger(opened);
   assert.equal(
     (await ledger.settle({ hold: held.id, cost: parseMoney('0.001'), source: 'billed' })).outcome,
@@ -290,17 +290,17 @@ test('on an unprepared database, or one that lacks a migration, the API names th
   const adminUrl = await postgres.createEmptyDatabase('unprepared');
   const expected = /the schema is older than this version.*MOORAGE_MIGRATOR_DATABASE_URL/;
   await read(adminUrl, 'revoke create on schema public from public');
-  await assert.rejects(openLedgerDatabase(asRuntime(adminUrl)), expected);
+  await assert.rejects(openLedgerDatabase(toRuntimeUrl(adminUrl)), expected);
   const opened = await openDatabase(adminUrl);
   await migrateTo(opened, '040');
   await opened.close();
   await read(adminUrl, `grant select on moorage_migration to ${runtimeRole}`);
-  await assert.rejects(openLedgerDatabase(asRuntime(adminUrl)), expected);
+  await assert.rejects(openLedgerDatabase(toRuntimeUrl(adminUrl)), expected);
 });
 
 test('without a superuser, both roles must exist and have the rights for their parts', async () => {
   const adminUrl = await postgres.createEmptyDatabase('managed');
-  const migratorUrl = asMigrator(adminUrl);
+  const migratorUrl = toMigratorUrl(adminUrl);
   await read(adminUrl, `alter database managed owner to ${migratorRole}`);
   const as = (role: string): string => adminUrl.replace('postgres@', `${role}@`);
   await assert.rejects(
@@ -315,17 +315,17 @@ test('without a superuser, both roles must exist and have the rights for their p
     prepareDatabase({ migratorUrl, runtimeUrl: adminUrl }),
     /the role postgres of DATABASE_URL is a superuser or a member of moorage_migrator/,
   );
-  assert.ok((await prepareDatabase({ migratorUrl, runtimeUrl: asRuntime(adminUrl) })).length > 0);
+  assert.ok((await prepareDatabase({ migratorUrl, runtimeUrl: toRuntimeUrl(adminUrl) })).length > 0);
   await read(adminUrl, 'create role other login');
   await assert.rejects(
-    prepareDatabase({ migratorUrl: as('other'), runtimeUrl: asRuntime(adminUrl) }),
+    prepareDatabase({ migratorUrl: as('other'), runtimeUrl: toRuntimeUrl(adminUrl) }),
     /the role of MOORAGE_MIGRATOR_DATABASE_URL may not change the schema: use the role that owns it/,
   );
 });
 
 test("the init container's program waits for the database, and exits with the reason if a right is missing", async () => {
   const adminUrl = await plain.server.createEmptyDatabase('program');
-  const addresses = { DATABASE_URL: asRuntime(adminUrl), MOORAGE_MIGRATOR_DATABASE_URL: asMigrator(adminUrl) };
+  const addresses = { DATABASE_URL: toRuntimeUrl(adminUrl), MOORAGE_MIGRATOR_DATABASE_URL: toMigratorUrl(adminUrl) };
   const run = (environment: Readonly<Record<string, string>>) =>
     execa(process.execPath, ['api/billing/database/prepare.ts'], { env: environment, reject: false, all: true });
   await plain.server.end();
@@ -338,7 +338,7 @@ test("the init container's program waits for the database, and exits with the re
   assert.match(all, /050-runtime-role\.sql.*the database is ready/);
   const unfit = await postgres.createEmptyDatabase('unfit');
   await read(unfit, 'revoke create on schema public from public');
-  const failed = await run({ DATABASE_URL: asRuntime(unfit), MOORAGE_MIGRATOR_DATABASE_URL: asMigrator(unfit) });
+  const failed = await run({ DATABASE_URL: toRuntimeUrl(unfit), MOORAGE_MIGRATOR_DATABASE_URL: toMigratorUrl(unfit) });
   assert.equal(failed.exitCode, 1);
   assert.match(failed.all, /may not change the schema: use the role that owns it/);
 });
@@ -392,5 +392,5 @@ test('connections are encrypted where the server offers it, unless the address s
   assert.equal(await isEncrypted(to(plain.port, '?application_name=a&sslmode=prefer')), false);
   await assert.rejects(isEncrypted(to(plain.port, `?sslmode=verify-full&${certified}`)), /does not accept requests/);
   // A socket of this machine has no TLS.
-  assert.equal(await isEncrypted(asSuperuser(url)), false);
+  assert.equal(await isEncrypted(toSuperuserUrl(url)), false);
 });

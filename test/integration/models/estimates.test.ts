@@ -14,9 +14,9 @@ import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, parseMoney, sumMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/database.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
-import { until } from '../../support/kubernetes/until.ts';
+import { waitUntil } from '../../support/kubernetes/until.ts';
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
-import { endApis, inParallel, startApi } from '../../support/models/lab.ts';
+import { endApis, runInParallel, startApi } from '../../support/models/lab.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
 
 const streams = 50;
@@ -103,7 +103,7 @@ test(`${streams} aborted streams on a LiteLLM without a database: shown and reco
       MOORAGE_DAILY_CAP_USD: '5',
     },
   });
-  const requests = await inParallel(Array.from({ length: streams }), 10, async () => {
+  const requests = await runInParallel(Array.from({ length: streams }), 10, async () => {
     const leaving = new AbortController();
     const response = await fetch(`${api.url}/api/ask`, {
       method: 'POST',
@@ -122,7 +122,7 @@ test(`${streams} aborted streams on a LiteLLM without a database: shown and reco
     usage.parse(await (await fetch(`${api.url}/api/usage/${id}`)).json());
   const uses: z.output<typeof usage>['uses'] = [];
   for (const id of requests) {
-    await until(async () => {
+    await waitUntil(async () => {
       await sleep(100);
       return (await usesOf(id)).pending === 0;
     });

@@ -24,7 +24,7 @@ import {
   type Script,
   type ScriptedRouter,
 } from '../../support/models/scripted-router.ts';
-import { until } from '../../support/kubernetes/until.ts';
+import { waitUntil } from '../../support/kubernetes/until.ts';
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 
 const usage = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.000123}';
@@ -335,7 +335,7 @@ test('a caller who disconnects during a stream ends the call, and its cost is lo
     const [row] = await sample.database.query(newest, []);
     return [row?.state, row?.reference];
   };
-  await until(async () => isDeepStrictEqual(await newestHold(), ['pending', 'gen-1']));
+  await waitUntil(async () => isDeepStrictEqual(await newestHold(), ['pending', 'gen-1']));
 });
 
 test('one failing model does not fail a comparison [spec compare.error]', async () => {

@@ -14,7 +14,7 @@ import { formatMoney, negate, parseMoney, sumMoney, type Money } from '../../../
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 import { startBilledLiteLlm, type BilledLiteLlm } from '../../support/models/billed-litellm.ts';
-import { endApis, inParallel, mocksOfCatalog, startApi, type ApiProcess } from '../../support/models/lab.ts';
+import { endApis, runInParallel, createCatalogMocks, startApi, type ApiProcess } from '../../support/models/lab.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
 import { waysIn, type Shown } from '../../support/models/ways-in.ts';
 import { chooseRepetitions } from '../../support/repetitions.ts';
@@ -32,7 +32,7 @@ let router: LiteLlm;
 let billed: BilledLiteLlm;
 const folder = mkdtempSync(join(tmpdir(), 'moorage-mixed-'));
 beforeAll(async () => {
-  [postgres, router] = await Promise.all([sharePostgres(), startLiteLlm(mocksOfCatalog())]);
+  [postgres, router] = await Promise.all([sharePostgres(), startLiteLlm(createCatalogMocks())]);
   billed = await startBilledLiteLlm(router);
 });
 afterAll(async () => {
@@ -94,7 +94,7 @@ test(`${calls} mixed calls, with a process killed after each ${between}: shown =
   let lost = 0;
   let done = 0;
   let killing = Promise.resolve();
-  await inParallel(
+  await runInParallel(
     Array.from({ length: calls }, (_none, index) => index),
     width,
     async (index) => {

@@ -27,8 +27,8 @@ import {
   exactMock,
   exactModelsFile,
   exactQuestion,
-  inParallel,
-  mocksOfCatalog,
+  runInParallel,
+  createCatalogMocks,
   post,
   startApi,
 } from '../../support/models/lab.ts';
@@ -41,7 +41,7 @@ let postgres: SharedPostgres;
 let router: LiteLlm;
 const folder = mkdtempSync(join(tmpdir(), 'moorage-models-'));
 beforeAll(async () => {
-  [postgres, router] = await Promise.all([sharePostgres(), startLiteLlm([...mocksOfCatalog(), exactMock])]);
+  [postgres, router] = await Promise.all([sharePostgres(), startLiteLlm([...createCatalogMocks(), exactMock])]);
 });
 afterAll(async () => {
   await endApis();
@@ -86,7 +86,7 @@ test(`${mixedCalls} mixed calls: the amounts shown, recorded and billed by the r
   const already = (await router.spent(0)).size;
   const free = ['alpha-v4-flash', 'beta-K3', 'beta-K3-codex', 'gamma5.2', 'delta-5.6-luna', 'epsilon-3.5-flash'];
   const costs: Money[] = [];
-  await inParallel(
+  await runInParallel(
     Array.from({ length: mixedCalls }, (_, index) => index),
     24,
     async (index) => {

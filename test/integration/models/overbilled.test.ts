@@ -16,7 +16,7 @@ import { reconcileDay } from '../../../api/accounting/reconciliation/start-recon
 import { parseDay, formatDay } from '../../../api/accounting/reconciliation/comparison.ts';
 import { endApis, post, startApi, type ApiProcess } from '../../support/models/lab.ts';
 import { listen } from '../../support/free-port.ts';
-import { asMigrator, sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
+import { toMigratorUrl, sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 
 /** What the router bills for each call, and what it has billed. */
 let price = '0.2';
@@ -227,7 +227,7 @@ test('a stopped call may continue once the operator has lifted the stop', async 
   assert.deepEqual(await attack(one, { count: 1 }), { answered: 1 });
   assert.deepEqual(await attack(one, { count: 1 }), { 'calls-stopped': 1 });
   // The API itself may not lift it.
-  const database = await openLedgerDatabase(asMigrator(one.databaseUrl));
+  const database = await openLedgerDatabase(toMigratorUrl(one.databaseUrl));
   await database.transaction((transaction) =>
     transaction.script('update ledger.overrun set lifted_at = now() where lifted_at is null'),
   );

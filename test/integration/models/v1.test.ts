@@ -10,7 +10,7 @@ import { findUnknownUpstreams } from '../../../api/models/start.ts';
 import { createAppToken } from '../../../lib/app-tokens.ts';
 import { appTokenSecret, json, sampleModels, type Sample } from '../../support/models/sample.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
-import { mocksOfCatalog } from '../../support/models/lab.ts';
+import { createCatalogMocks } from '../../support/models/lab.ts';
 
 const app = { name: 'chat', uid: 'uid-1', enabled: true, dailyBudgetUsd: '1' };
 const token = { authorization: `Bearer ${createAppToken(app, appTokenSecret)}` };
@@ -19,7 +19,7 @@ const messages = [{ role: 'user', content: 'Hello' }];
 let router: LiteLlm;
 let sample: Sample;
 beforeAll(async () => {
-  router = await startLiteLlm(mocksOfCatalog());
+  router = await startLiteLlm(createCatalogMocks());
   sample = await sampleModels({
     environment: { MOORAGE_ROUTER_KIND: 'litellm', MOORAGE_ROUTER_URL: router.url, MOORAGE_ROUTER_KEY: router.key },
     apps: [app],

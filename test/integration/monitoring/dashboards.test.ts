@@ -7,9 +7,9 @@ import { dashboards } from '../../../charts/monitoring/dashboards/all.ts';
 import type { Panel } from '../../../charts/monitoring/panel.ts';
 import { buildApps, makeCalls, useApps, useUpQuota } from '../../support/monitoring/activity.ts';
 import { startLab, type Lab } from '../../support/monitoring/lab.ts';
-import { metricsOf } from '../../support/monitoring/metric-names.ts';
+import { listMetrics } from '../../support/monitoring/metric-names.ts';
 import { startPrometheus, type Prometheus } from '../../support/monitoring/prometheus.ts';
-import { until } from '../../support/operator/world.ts';
+import { waitFor } from '../../support/operator/world.ts';
 
 let lab: Lab;
 let prometheus: Prometheus;
@@ -24,7 +24,7 @@ beforeAll(async () => {
   await makeCalls(lab);
   await useUpQuota(lab);
   // A rate needs two samples: a series that is new with a call has none of that call.
-  await until('the first sample', async () => (await prometheus.query('moorage_app_calls_total')).length > 0);
+  await waitFor('the first sample', async () => (await prometheus.query('moorage_app_calls_total')).length > 0);
   await makeCalls(lab, '198.51.100.7');
   // Until the end: a quantile has no value once nothing has happened for as long as its rate looks back.
   using = useOn();
@@ -60,7 +60,7 @@ for (const { title, rows } of dashboards)
   for (const panel of rows.flatMap((row) => row.panels))
     test(`${title}: ${panel.title}`, async () => {
       let faults: readonly string[] = [];
-      await until('series', async () => (faults = await faultsOf(panel)).length === 0, 20).catch(() => {
+      await waitFor('series', async () => (faults = await faultsOf(panel)).length === 0, 20).catch(() => {
         assert.deepEqual(faults, []);
       });
     });
@@ -68,7 +68,7 @@ for (const { title, rows } of dashboards)
 test('a process exports every metric of a dashboard', async () => {
   const names = new Set(
     dashboards.flatMap(({ rows }) =>
-      rows.flatMap(({ panels }) => panels.flatMap(({ queries }) => queries.flatMap(({ expr }) => metricsOf(expr)))),
+      rows.flatMap(({ panels }) => panels.flatMap(({ queries }) => queries.flatMap(({ expr }) => listMetrics(expr)))),
     ),
   );
   for (const name of names)

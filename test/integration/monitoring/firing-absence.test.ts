@@ -5,7 +5,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { ask } from '../../support/monitoring/activity.ts';
 import { startLab, type Lab } from '../../support/monitoring/lab.ts';
 import { watch, type Watch } from '../../support/monitoring/watch.ts';
-import { until } from '../../support/operator/world.ts';
+import { waitFor } from '../../support/operator/world.ts';
 
 let lab: Lab;
 let watching: Watch;
@@ -23,10 +23,12 @@ afterAll(async () => {
 /** Ends when another operator leads: alerts do not wait here. */
 async function restartOperator(): Promise<void> {
   await lab.restartOperator();
-  await until('no leader', async () => (await watching.prometheus.query('moorage_leader == 1')).length === 0, 20).catch(
-    () => undefined,
-  );
-  await until('a leader', async () => (await watching.prometheus.query('moorage_leader == 1')).length > 0);
+  await waitFor(
+    'no leader',
+    async () => (await watching.prometheus.query('moorage_leader == 1')).length === 0,
+    20,
+  ).catch(() => undefined);
+  await waitFor('a leader', async () => (await watching.prometheus.query('moorage_leader == 1')).length > 0);
 }
 
 interface Outage {
@@ -99,7 +101,7 @@ const outages: readonly Outage[] = [
 for (const { component, alert, fires, stop, start } of outages) {
   test(`without ${component}, only ${alert} fires`, async () => {
     let before: string[] = [];
-    await until('quiet', async () => (before = await watching.firing()).length === 0, 60).catch(() => undefined);
+    await waitFor('quiet', async () => (before = await watching.firing()).length === 0, 60).catch(() => undefined);
     assert.deepEqual(before, []);
     await stop();
     try {

@@ -6,8 +6,14 @@ import { annotations, labels } from '../../../crds/names.ts';
 import { faultBuild, goLive, reject, rejectStarted } from '../../support/monitoring/activity.ts';
 import { startLab, type Lab } from '../../support/monitoring/lab.ts';
 import { watch, type Watch } from '../../support/monitoring/watch.ts';
-import { findNoRoom, running, startedJob, startJob, writePod } from '../../support/operator/stand-in.ts';
-import { until } from '../../support/operator/world.ts';
+import {
+  findNoRoom,
+  createRunningContainer,
+  awaitStartedJob,
+  startJob,
+  writePod,
+} from '../../support/operator/stand-in.ts';
+import { waitFor } from '../../support/operator/world.ts';
 
 let lab: Lab;
 let watching: Watch;
@@ -27,7 +33,7 @@ afterAll(async () => {
 
 /** The Job of an app that waits in the queue. */
 async function queuedJob(app: string): Promise<Job> {
-  return until(`a queued Job of ${app}`, async () =>
+  return waitFor(`a queued Job of ${app}`, async () =>
     (await lab.world.jobs(app)).find(({ spec }) => spec?.suspend === true),
   );
 }
@@ -41,7 +47,7 @@ async function allow(...verbs: readonly string[]): Promise<void> {
 
 async function fillDisk(): Promise<void> {
   lab.faults.freeDisk = 0.03;
-  await until('the shortage', async () => (await watching.prometheus.query('moorage_disk_short == 1')).length > 0);
+  await waitFor('the shortage', async () => (await watching.prometheus.query('moorage_disk_short == 1')).length > 0);
 }
 
 test('fires for a disk with too little space for builds', async () => {
@@ -78,7 +84,7 @@ test('fires for an operator that lost the right to start builds', async () => {
 test('fires for a submitter with more builds than can run', async () => {
   const submitter = { [labels.network]: 'one' };
   await lab.world.submit('first', {}, submitter);
-  await startedJob(lab.world, 'first');
+  await awaitStartedJob(lab.world, 'first');
   await lab.world.submit('second', {}, submitter);
   const { metadata } = await queuedJob('second');
   // As long ago as it would be an hour from now.
@@ -93,13 +99,13 @@ test('fires for a submitter with more builds than can run', async () => {
 
 test('fires for a build for which no node has space', async () => {
   await lab.world.submit('roomless');
-  const job = await startedJob(lab.world, 'roomless');
+  const job = await awaitStartedJob(lab.world, 'roomless');
   await startJob(lab.world.client, job);
   await findNoRoom(lab.world.client, job, '0/1 nodes are available');
   assert.equal(await summaryOf('MoorageBuildsWithoutRoom'), 'No node has room for 1 builds');
   // A node was added.
   const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: new Date().toISOString() };
-  await writePod(lab.world.client, job, [running('clone')], 'Running', [scheduled]);
+  await writePod(lab.world.client, job, [createRunningContainer('clone')], 'Running', [scheduled]);
   await ended('MoorageBuildsWithoutRoom');
 });
 

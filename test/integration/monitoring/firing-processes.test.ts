@@ -4,10 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { openDatabase } from '../../../api/billing/database/database.ts';
-import { asMigrator } from '../../support/ledger/postgres.ts';
+import { toMigratorUrl } from '../../support/ledger/postgres.ts';
 import { startLab, type Lab } from '../../support/monitoring/lab.ts';
 import { watch, type Watch } from '../../support/monitoring/watch.ts';
-import { until } from '../../support/operator/world.ts';
+import { waitFor } from '../../support/operator/world.ts';
 
 const overdueMs = (3 * 60 + 5) * 60_000;
 let lab: Lab;
@@ -39,7 +39,7 @@ test('fires for a missing gateway', async () => {
   );
   await lab.gateway.start();
   await lab.restartOperator();
-  await until('the gateway to be seen', async () => (await valueOf('moorage_gateway_up')) === 1);
+  await waitFor('the gateway to be seen', async () => (await valueOf('moorage_gateway_up')) === 1);
   await ended('MoorageGatewayUnreachable');
 });
 
@@ -75,7 +75,7 @@ test('fires for a process that exits repeatedly', async () => {
     // The metric has whole seconds.
     await sleep(1_100);
     await lab.workers.start();
-    await until('its new start', async () => {
+    await waitFor('its new start', async () => {
       const now = await valueOf(startedAt);
       return now !== undefined && now !== before;
     });
@@ -88,7 +88,7 @@ test('fires for a process that exits repeatedly', async () => {
 
 /** The audit is there under this name only; by another one it cannot be called. */
 async function nameAudit(from: string, to: string): Promise<void> {
-  const database = await openDatabase(asMigrator(lab.databaseUrl));
+  const database = await openDatabase(toMigratorUrl(lab.databaseUrl));
   try {
     const text = `alter function ledger.${from}() rename to ${to}`;
     await database.query({ name: `name-${to}`, text, row: z.unknown() }, []);
@@ -104,10 +104,10 @@ test('fires for a ledger audit that has failed for three hours', async () => {
   await lab.api.stop();
   await lab.api.start({ behindMs: overdueMs });
   // Three hours ago all was well.
-  await until('an audit', async () => ((await valueOf(audited)) ?? 0) * 1_000 > overdueMs - 60_000);
+  await waitFor('an audit', async () => ((await valueOf(audited)) ?? 0) * 1_000 > overdueMs - 60_000);
   await nameAudit('audit', 'no_audit');
   // An audit that began before the rename would end with the time of the corrected clock.
-  await until('the end of the last audit', async () => (await valueOf(auditsOfLastSeconds)) === 0);
+  await waitFor('the end of the last audit', async () => (await valueOf(auditsOfLastSeconds)) === 0);
   lab.api.setClock();
   assert.match(
     await summaryOf('MoorageLedgerAuditOverdue'),

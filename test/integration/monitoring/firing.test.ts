@@ -4,11 +4,11 @@
 import assert from 'node:assert/strict';
 import { Client } from 'pg';
 import { afterAll, beforeAll, test } from 'vitest';
-import { asSuperuser } from '../../support/ledger/postgres.ts';
+import { toSuperuserUrl } from '../../support/ledger/postgres.ts';
 import { ask, buildApps, useUpQuota } from '../../support/monitoring/activity.ts';
 import { startLab, unbilled, type Lab } from '../../support/monitoring/lab.ts';
 import { watch, type Watch } from '../../support/monitoring/watch.ts';
-import { until } from '../../support/operator/world.ts';
+import { waitFor } from '../../support/operator/world.ts';
 
 let lab: Lab;
 let watching: Watch;
@@ -35,7 +35,7 @@ afterAll(async () => {
 
 /** A client that changes what only an administrator can, with the triggers off. */
 async function asAdministrator<T>(work: (client: Client) => Promise<T>): Promise<T> {
-  const client = new Client({ connectionString: asSuperuser(lab.databaseUrl) });
+  const client = new Client({ connectionString: toSuperuserUrl(lab.databaseUrl) });
   await client.connect();
   await client.query('set session_replication_role = replica');
   const done = await work(client);
@@ -67,7 +67,7 @@ test('fires for a disk that fills up', async () => {
 
 test('fires for a broken model router', async () => {
   lab.faults.isRouterBroken = true;
-  await until('failures enough', async () => {
+  await waitFor('failures enough', async () => {
     assert.equal(await ask(lab, 'Hello'), 502);
     const names = await watching.firing();
     return names.includes('MoorageRouterFailing') && names.includes('MoorageApiErrors');
@@ -152,15 +152,15 @@ test('fires for a changed row of the ledger', async () => {
 });
 
 test('fires for a changed signed record', async () => {
-  const client = new Client({ connectionString: asSuperuser(lab.databaseUrl) });
+  const client = new Client({ connectionString: toSuperuserUrl(lab.databaseUrl) });
   await client.connect();
   try {
     const changed = async (sql: string): Promise<number> => (await client.query(sql)).rowCount ?? 0;
-    await until('a checkpoint', async () => (await changed('delete from receipts.checkpoint')) > 0);
+    await waitFor('a checkpoint', async () => (await changed('delete from receipts.checkpoint')) > 0);
     const lines = ['1', '-1'].map((amount) => ({ kind: 'test', owner: amount, daily: false, amount }));
     await client.query("select ledger.post('firing', 'test', $1)", [JSON.stringify(lines)]);
     // As long ago as it would be ten minutes from now.
-    await until(
+    await waitFor(
       'what waits',
       async () => (await changed("update receipts.waiting set since = since - interval '1 hour'")) > 0,
     );

@@ -26,8 +26,8 @@ import {
   type KubeObject,
   type Resource,
 } from '../../../lib/kubernetes/index.ts';
-import { buildWell, deploymentOf, imageOf, startedJob } from '../../support/operator/stand-in.ts';
-import { all, startWorld, until, type Operator, type World } from '../../support/operator/world.ts';
+import { buildWell, awaitDeployment, formatImage, awaitStartedJob } from '../../support/operator/stand-in.ts';
+import { listAll, startWorld, waitFor, type Operator, type World } from '../../support/operator/world.ts';
 
 const apps = 'moorage-apps';
 const spec = {
@@ -47,16 +47,16 @@ afterAll(() => world.stop());
 
 /** What the garbage collector would do, which this world lacks: removes what belonged to an app that is gone. */
 async function collectGarbage(): Promise<void> {
-  const existing = new Set((await all(world.client, hostedApps, apps)).map(({ metadata }) => metadata.uid));
+  const existing = new Set((await listAll(world.client, hostedApps, apps)).map(({ metadata }) => metadata.uid));
   const kinds: readonly Resource[] = [deployments, services, policies, routes, claims, secrets];
   for (const resource of kinds)
-    for (const object of await all(world.client, resource, apps)) {
+    for (const object of await listAll(world.client, resource, apps)) {
       const owners = (object.metadata.ownerReferences ?? []).filter(({ kind }) => kind === 'HostedApp');
       if (owners.length === 0 || owners.some(({ uid }) => existing.has(uid))) continue;
       await deleteObject(world.client, resource, object);
     }
-  const builds = new Set((await all(world.client, jobs, 'moorage-builds')).map(({ metadata }) => metadata.uid));
-  for (const pod of await all(world.client, pods, 'moorage-builds'))
+  const builds = new Set((await listAll(world.client, jobs, 'moorage-builds')).map(({ metadata }) => metadata.uid));
+  for (const pod of await listAll(world.client, pods, 'moorage-builds'))
     if (!pod.metadata.ownerReferences?.some(({ uid }) => builds.has(uid)))
       await deleteObject(world.client, pods, pod, { gracePeriodSeconds: 0 });
 }
@@ -69,7 +69,7 @@ interface Data {
 }
 
 async function objectsOf<T extends KubeObject>(resource: Resource<T>, app: string): Promise<T[]> {
-  return all(world.client, resource, apps, `${labels.app}=${app}`);
+  return listAll(world.client, resource, apps, `${labels.app}=${app}`);
 }
 
 async function dataOf(app: string): Promise<Data> {
@@ -116,17 +116,17 @@ async function namesUsed(app: string): Promise<{ claims: Set<string>; secrets: S
 /** Brings an app as far as its Deployment, past its database. */
 async function deploy(app: string, settings: object = spec): Promise<void> {
   await world.submit(app, settings as Parameters<World['submit']>[1]);
-  const job = await startedJob(world, app);
-  const image = imageOf(job, 'a');
+  const job = await awaitStartedJob(world, app);
+  const image = formatImage(job, 'a');
   await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', image);
   await readyServices(app);
-  await deploymentOf(world, app, image);
+  await awaitDeployment(world, app, image);
 }
 
 async function readyServices(app: string): Promise<void> {
   const selector = `${labels.app}=${app},${labels.component}=service`;
-  const beside = await until(`the Deployment of a service of ${app}`, async () =>
-    (await all(world.client, deployments, apps, selector)).at(0),
+  const beside = await waitFor(`the Deployment of a service of ${app}`, async () =>
+    (await listAll(world.client, deployments, apps, selector)).at(0),
   );
   const counts = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 };
   const status = { observedGeneration: beside.metadata.generation ?? 1, ...counts };
@@ -137,7 +137,7 @@ async function remove(app: string): Promise<void> {
   const object = await world.app(app);
   assert.ok(object);
   await deleteObject(world.client, hostedApps, object);
-  await until(`${app} to be gone`, async () => (await world.app(app)) === undefined);
+  await waitFor(`${app} to be gone`, async () => (await world.app(app)) === undefined);
   await collectGarbage();
 }
 
@@ -160,7 +160,7 @@ test('an app that is deleted and applied again keeps its volumes and its passwor
   const used = await namesUsed('shop');
   assert.deepEqual([...used.claims].sort(), Object.keys(before.claims).sort());
   for (const secret of Object.keys(before.secrets)) assert.ok(used.secrets.has(secret), secret);
-  await until('the claims to be in use again', async () => !(await objectsOf(claims, 'shop')).some(isMarked));
+  await waitFor('the claims to be in use again', async () => !(await objectsOf(claims, 'shop')).some(isMarked));
 });
 
 test('an app with the same name and another repository gets none of them', async () => {
@@ -192,7 +192,7 @@ test('an app deleted with orphaned dependents keeps them too', async () => {
   await world.api
     .kubectl('patch', 'happ', 'notes', '-n', apps, '--type=merge', '-p', '{"metadata":{"finalizers":[]}}')
     .catch(() => undefined);
-  await until('notes to be gone', async () => (await world.app('notes')) === undefined);
+  await waitFor('notes to be gone', async () => (await world.app('notes')) === undefined);
   for (const job of await world.jobs('notes')) await deleteObject(world.client, jobs, job);
   await collectGarbage();
   await deploy('notes');
@@ -234,10 +234,10 @@ test('an app of an earlier version keeps its data on upgrade, and when it is app
 
   operator = world.startOperator();
   await readyServices('old');
-  await deploymentOf(world, 'old', built.image);
+  await awaitDeployment(world, 'old', built.image);
   assert.deepEqual((await dataOf('old')).claims, before, 'no claim is made beside them');
   assert.deepEqual([...(await namesUsed('old')).claims].sort(), Object.keys(before).sort());
-  await until('the claims to be owned by nobody', async () =>
+  await waitFor('the claims to be owned by nobody', async () =>
     (await objectsOf(claims, 'old')).every(({ metadata }) => (metadata.ownerReferences ?? []).length === 0),
   );
   const passwords = (await dataOf('old')).secrets;
@@ -258,7 +258,7 @@ test('the data is deleted after the grace period, unless the policy is Retain', 
   await operator.end();
   operator = world.startOperator({ MOORAGE_APPS_KEEP_DATA_FOR: '3s' });
   await Promise.all(['brief', 'lasting'].map(remove));
-  await until('the data to be deleted', async () => {
+  await waitFor('the data to be deleted', async () => {
     // No controller takes off the finalizer by which claims in use are protected.
     for (const { metadata } of await objectsOf(claims, 'brief'))
       if (metadata.deletionTimestamp !== undefined)

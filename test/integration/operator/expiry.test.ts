@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { labels } from '../../../crds/names.ts';
-import { startWorld, until, type World } from '../../support/operator/world.ts';
+import { startWorld, waitFor, type World } from '../../support/operator/world.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -15,15 +15,17 @@ test('a platform full of apps that never go live is empty again after a while', 
   const flood = Array.from({ length: 5 }, (_, index) => `flood-${index}`);
   for (const [index, name] of flood.entries()) await world.submit(name, {}, { [labels.caller]: `network-${index}` });
   await world.submit('by-hand');
-  await until('the warning', async () =>
+  await waitFor('the warning', async () =>
     (await world.app('flood-0'))?.status?.conditions?.some(
       ({ type, status, message }) => type === 'Expiring' && status === 'True' && message.includes('never been live'),
     ),
   );
-  await until('their end', async () => (await Promise.all(flood.map((name) => world.app(name)))).every((app) => !app));
+  await waitFor('their end', async () =>
+    (await Promise.all(flood.map((name) => world.app(name)))).every((app) => !app),
+  );
   assert.notEqual(await world.app('by-hand'), undefined);
   for (const reason of ['NeverLive', 'Expired']) {
-    await until(`an event ${reason}`, async () =>
+    await waitFor(`an event ${reason}`, async () =>
       (
         await world.api.kubectl(
           'get',

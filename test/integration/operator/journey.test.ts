@@ -8,22 +8,22 @@ import { toPublicStatus } from '../../../crds/public-status.ts';
 import {
   acceptRoute,
   buildWell,
-  cloned,
+  createCloneEnd,
   completeJob,
-  deploymentOf,
-  ended,
+  awaitDeployment,
+  createEndedContainer,
   failJob,
-  imageOf,
-  pushed,
-  reviewed,
+  formatImage,
+  createBuildEnd,
+  createReviewEnd,
   rollOut,
   rollOutInVain,
-  running,
+  createRunningContainer,
   startJob,
-  startedJob,
+  awaitStartedJob,
   writePod,
 } from '../../support/operator/stand-in.ts';
-import { startWorld, until, type World } from '../../support/operator/world.ts';
+import { startWorld, waitFor, type World } from '../../support/operator/world.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -34,7 +34,7 @@ afterAll(() => world.stop());
 
 async function phase(name: string, wanted: string): Promise<void> {
   let last = 'none';
-  await until(`${name} in phase ${wanted}`, async () => {
+  await waitFor(`${name} in phase ${wanted}`, async () => {
     const status = (await world.app(name))?.status;
     last = JSON.stringify(status ?? {});
     return status?.phase === wanted;
@@ -53,10 +53,10 @@ async function poll(name: string): Promise<void> {
 }
 
 async function goLive(name: string, character: string): Promise<string> {
-  const commit = await until(`${name} resolved`, async () => (await world.app(name))?.status?.source?.commit);
-  const job = await startedJob(world, name);
-  await buildWell(world.client, job, commit, imageOf(job, character));
-  await rollOut(world.client, await deploymentOf(world, name, imageOf(job, character)));
+  const commit = await waitFor(`${name} resolved`, async () => (await world.app(name))?.status?.source?.commit);
+  const job = await awaitStartedJob(world, name);
+  await buildWell(world.client, job, commit, formatImage(job, character));
+  await rollOut(world.client, await awaitDeployment(world, name, formatImage(job, character)));
   await acceptRoute(world, name);
   await phase(name, 'Live');
   return commit;
@@ -64,19 +64,24 @@ async function goLive(name: string, character: string): Promise<string> {
 
 test('a submitted repository goes through every stage and ends live', async () => {
   await world.submit('journey');
-  const job = await startedJob(world, 'journey');
+  const job = await awaitStartedJob(world, 'journey');
   const commit = job.metadata.annotations?.[annotations.commit] ?? '';
   await startJob(world.client, job);
-  await writePod(world.client, job, [running('clone')]);
+  await writePod(world.client, job, [createRunningContainer('clone')]);
   await phase('journey', 'Cloning');
-  await writePod(world.client, job, [cloned(commit), running('review')]);
+  await writePod(world.client, job, [createCloneEnd(commit), createRunningContainer('review')]);
   await phase('journey', 'Reviewing');
-  await writePod(world.client, job, [cloned(commit), reviewed(), running('build')]);
+  await writePod(world.client, job, [createCloneEnd(commit), createReviewEnd(), createRunningContainer('build')]);
   await phase('journey', 'Building');
-  await writePod(world.client, job, [cloned(commit), reviewed(), pushed(imageOf(job, 'a'))], 'Succeeded');
+  await writePod(
+    world.client,
+    job,
+    [createCloneEnd(commit), createReviewEnd(), createBuildEnd(formatImage(job, 'a'))],
+    'Succeeded',
+  );
   await completeJob(world.client, job);
   await phase('journey', 'Deploying');
-  await rollOut(world.client, await deploymentOf(world, 'journey', imageOf(job, 'a')));
+  await rollOut(world.client, await awaitDeployment(world, 'journey', formatImage(job, 'a')));
   await phase('journey', 'Routing');
   await acceptRoute(world, 'journey');
   await phase('journey', 'Live');
@@ -101,7 +106,7 @@ test('a submitted repository goes through every stage and ends live', async () =
     [[1, 'Succeeded', 'first build']],
   );
   await world.api.kubectl('wait', '--for=condition=Ready', 'happ/journey', '-n', 'moorage-apps', '--timeout=5s');
-  const events = await until('events up to Live', async () => {
+  const events = await waitFor('events up to Live', async () => {
     const reasons = (
       await world.api.kubectl(
         'get',
@@ -140,7 +145,7 @@ test('writes nothing once nothing changes', async () => {
   );
   await poll('journey');
   const polledFor = before?.status?.source?.polledFor;
-  const after = await until('the poll that was asked for', async () => {
+  const after = await waitFor('the poll that was asked for', async () => {
     const app = await world.app('journey');
     return app?.status?.source?.polledFor === polledFor ? undefined : app;
   });
@@ -150,21 +155,21 @@ test('writes nothing once nothing changes', async () => {
 test('a newer commit replaces one that is being built, while the old one keeps serving', async () => {
   const second = await world.git.commit('second');
   await poll('journey');
-  const overtaken = await startedJob(world, 'journey');
+  const overtaken = await awaitStartedJob(world, 'journey');
   assert.equal(overtaken.metadata.annotations?.[annotations.commit], second);
   const third = await world.git.commit('third');
   await poll('journey');
-  const job = await startedJob(world, 'journey', overtaken.metadata.name);
-  await until('the overtaken Job to go', async () =>
+  const job = await awaitStartedJob(world, 'journey', overtaken.metadata.name);
+  await waitFor('the overtaken Job to go', async () =>
     (await world.jobs('journey')).every(({ metadata }) => metadata.name !== overtaken.metadata.name),
   );
   assert.match(job.metadata.annotations?.[annotations.reason] ?? '', /^new commit /);
   const status = (await world.app('journey'))?.status;
   assert.equal(status?.history?.[0]?.result, 'Superseded');
   assert.equal(toPublicStatus({ spec: ((await world.app('journey')) ?? assert.fail()).spec, status }).status, 'live');
-  await buildWell(world.client, job, third, imageOf(job, 'c'));
-  await rollOut(world.client, await deploymentOf(world, 'journey', imageOf(job, 'c')));
-  await until('the third commit serving', async () => (await world.app('journey'))?.status?.served?.commit === third);
+  await buildWell(world.client, job, third, formatImage(job, 'c'));
+  await rollOut(world.client, await awaitDeployment(world, 'journey', formatImage(job, 'c')));
+  await waitFor('the third commit serving', async () => (await world.app('journey'))?.status?.served?.commit === third);
   await phase('journey', 'Live');
 });
 
@@ -172,9 +177,9 @@ test('a rollout that never listens leaves the old commit serving, and is reporte
   const good = (await world.app('journey'))?.status?.served?.commit;
   const bad = await world.git.commit('bad');
   await poll('journey');
-  const job = await startedJob(world, 'journey');
-  await buildWell(world.client, job, bad, imageOf(job, 'd'));
-  await rollOutInVain(world.client, await deploymentOf(world, 'journey', imageOf(job, 'd')));
+  const job = await awaitStartedJob(world, 'journey');
+  await buildWell(world.client, job, bad, formatImage(job, 'd'));
+  await rollOutInVain(world.client, await awaitDeployment(world, 'journey', formatImage(job, 'd')));
   await phase('journey', 'Rejected');
   const app = (await world.app('journey')) ?? assert.fail();
   assert.equal(app.status?.served?.commit, good);
@@ -184,7 +189,7 @@ test('a rollout that never listens leaves the old commit serving, and is reporte
 
 test('reports rule, file, line and fix of a rejected repository', async () => {
   await world.submit('refused');
-  const job = await startedJob(world, 'refused');
+  const job = await awaitStartedJob(world, 'refused');
   const finding = {
     rule: 'secrets/aws-access-token',
     severity: 'error',
@@ -198,8 +203,8 @@ test('reports rule, file, line and fix of a rejected repository', async () => {
     world.client,
     job,
     [
-      cloned(job.metadata.annotations?.[annotations.commit] ?? ''),
-      ended('review', 42, { rejected: true, findings: [finding] }),
+      createCloneEnd(job.metadata.annotations?.[annotations.commit] ?? ''),
+      createEndedContainer('review', 42, { rejected: true, findings: [finding] }),
     ],
     'Failed',
   );
@@ -210,10 +215,10 @@ test('reports rule, file, line and fix of a rejected repository', async () => {
 
 test('never deploys an image outside the requested name', async () => {
   await world.submit('hostile');
-  const job = await startedJob(world, 'hostile');
+  const job = await awaitStartedJob(world, 'hostile');
   const [foreign = assert.fail()] = await world.jobs('journey');
-  await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', imageOf(foreign, 'e'));
-  const status = await until('the fault reported', async () => {
+  await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', formatImage(foreign, 'e'));
+  const status = await waitFor('the fault reported', async () => {
     const found = (await world.app('hostile'))?.status;
     return found?.history?.[0]?.result === 'Faulted' ? found : undefined;
   });
@@ -223,11 +228,11 @@ test('never deploys an image outside the requested name', async () => {
 
 test('retries a platform fault with a new run of the same Job', async () => {
   await world.submit('faulty');
-  const first = await startedJob(world, 'faulty');
+  const first = await awaitStartedJob(world, 'faulty');
   const longAgo = `${new Date(Date.now() - 3_600_000).toISOString().slice(0, 19)}Z`;
   await startJob(world.client, first);
   await failJob(world.client, first, 'BackoffLimitExceeded', longAgo);
-  const again = await until('the Job made anew', async () =>
+  const again = await waitFor('the Job made anew', async () =>
     (await world.jobs('faulty')).find(({ metadata }) => metadata.uid !== first.metadata.uid),
   );
   assert.equal(again.metadata.name, first.metadata.name);
@@ -243,6 +248,6 @@ test('deletes the Jobs with the app, which is removed only after them', async ()
   await goLive('goner', 'f');
   assert.ok((await world.app('goner'))?.metadata.finalizers?.includes(finalizer));
   await world.client.delete(hostedApps, { name: 'goner', namespace: 'moorage-apps' });
-  await until('the app gone', async () => (await world.app('goner')) === undefined);
+  await waitFor('the app gone', async () => (await world.app('goner')) === undefined);
   assert.deepEqual(await world.jobs('goner'), []);
 });

@@ -6,9 +6,9 @@ import { readOperatorConfig } from '../../../controller/config.ts';
 import type { HostedAppObject, Job } from '../../../controller/objects/kinds.ts';
 import type { Caches } from '../../../controller/reconcile/caches.ts';
 import { releaseApp, createReconciler } from '../../../controller/reconcile/reconcile.ts';
-import { environmentOf, render, required } from '../../support/chart.ts';
-import { startedJob } from '../../support/operator/stand-in.ts';
-import { startWorld, until, type World } from '../../support/operator/world.ts';
+import { readEnvironment, render, required } from '../../support/chart.ts';
+import { awaitStartedJob } from '../../support/operator/stand-in.ts';
+import { startWorld, waitFor, type World } from '../../support/operator/world.ts';
 
 let world: World;
 /** The app as the old leader knows it, and the pipeline of the one that has its name now. */
@@ -19,14 +19,14 @@ beforeAll(async () => {
   world = await startWorld();
   const operator = world.startOperator();
   await world.submit('twin');
-  await startedJob(world, 'twin');
-  old = await until('its status', async () => {
+  await awaitStartedJob(world, 'twin');
+  old = await waitFor('its status', async () => {
     const app = await world.app('twin');
     return app?.status?.pipeline === undefined ? undefined : app;
   });
   await world.api.kubectl('delete', 'happ', 'twin', '-n', 'moorage-apps', '--timeout=60s');
   await world.submit('twin');
-  job = await startedJob(world, 'twin');
+  job = await awaitStartedJob(world, 'twin');
   await operator.end();
 });
 afterAll(() => world.stop());
@@ -47,7 +47,7 @@ test("releasing the old app does not delete the new one's pipeline", async () =>
 });
 
 test("a reconcile of the old app neither deletes the new one's pipeline nor writes its status", async () => {
-  const { installation: config } = readOperatorConfig(environmentOf(await render(required), 'operator'));
+  const { installation: config } = readOperatorConfig(readEnvironment(await render(required), 'operator'));
   const none = { get: () => undefined, listByIndex: () => [], list: () => [] };
   // What the old leader's caches hold: the old app, and of the new one only the Job.
   const caches = {

@@ -6,16 +6,16 @@ import { findAuthorContact } from '../../../crds/effective-settings.ts';
 import { annotations } from '../../../crds/names.ts';
 import { sealContact } from '../../../lib/ownership-file.ts';
 import {
-  cloned,
+  createCloneEnd,
   completeJob,
-  imageOf,
-  pushed,
-  reviewed,
-  startedJob,
+  formatImage,
+  createBuildEnd,
+  createReviewEnd,
+  awaitStartedJob,
   startJob,
   writePod,
 } from '../../support/operator/stand-in.ts';
-import { startWorld, until, type World } from '../../support/operator/world.ts';
+import { startWorld, waitFor, type World } from '../../support/operator/world.ts';
 
 const secret = 's'.repeat(32);
 const name = 'claimed';
@@ -28,14 +28,19 @@ afterAll(() => world.stop());
 
 /** Takes the newest commit through its pipeline, which finds this in it. */
 async function builds(tokens: readonly string[], settings: object | undefined, previous?: string): Promise<string> {
-  const job = await startedJob(world, name, previous);
+  const job = await awaitStartedJob(world, name, previous);
   const commit = job.metadata.annotations?.[annotations.commit] ?? '';
   await startJob(world.client, job);
   const found = tokens.length === 0 ? {} : { ownership: tokens };
   const said = settings === undefined ? {} : { settings };
-  await writePod(world.client, job, [cloned(commit, found), reviewed(said), pushed(imageOf(job, 'a'))], 'Succeeded');
+  await writePod(
+    world.client,
+    job,
+    [createCloneEnd(commit, found), createReviewEnd(said), createBuildEnd(formatImage(job, 'a'))],
+    'Succeeded',
+  );
   await completeJob(world.client, job);
-  await until(`${commit} built`, async () => (await world.app(name))?.status?.built?.commit === commit);
+  await waitFor(`${commit} built`, async () => (await world.app(name))?.status?.built?.commit === commit);
   return job.metadata.name;
 }
 

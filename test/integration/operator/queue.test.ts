@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { failJob, findNoRoom, startedJob, startJob } from '../../support/operator/stand-in.ts';
+import { failJob, findNoRoom, awaitStartedJob, startJob } from '../../support/operator/stand-in.ts';
 import { labels } from '../../../crds/names.ts';
-import { startWorld, until, type Operator, type World } from '../../support/operator/world.ts';
+import { startWorld, waitFor, type Operator, type World } from '../../support/operator/world.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -29,10 +29,10 @@ test('one build at a time: the others wait in the order of arrival, and move up'
   const operator = world.startOperator({ MOORAGE_BUILDS_CONCURRENCY: '1' });
   for (const name of ['one', 'two', 'three']) {
     await world.submit(name);
-    await until(`a Job of ${name}`, async () => (await world.jobs(name)).length === 1);
+    await waitFor(`a Job of ${name}`, async () => (await world.jobs(name)).length === 1);
   }
-  const first = await startedJob(world, 'one');
-  await until('positions 1 and 2', async () => (await positionOf('two')) === 1 && (await positionOf('three')) === 2);
+  const first = await awaitStartedJob(world, 'one');
+  await waitFor('positions 1 and 2', async () => (await positionOf('two')) === 1 && (await positionOf('three')) === 2);
   assert.equal((await world.app('two'))?.status?.phase, 'Queued');
   assert.deepEqual(
     (await Promise.all(['two', 'three'].map((name) => world.jobs(name)))).flat().map(({ spec }) => spec?.suspend),
@@ -40,14 +40,14 @@ test('one build at a time: the others wait in the order of arrival, and move up'
   );
   await startJob(world.client, first);
   await failJob(world.client, first, 'DeadlineExceeded');
-  await startedJob(world, 'two');
-  await until('three to move up', async () => (await positionOf('three')) === 1);
+  await awaitStartedJob(world, 'two');
+  await waitFor('three to move up', async () => (await positionOf('three')) === 1);
   assert.equal((await world.jobs('three'))[0]?.spec?.suspend, true);
   await clear(operator);
 });
 
 async function queued(...names: string[]): Promise<void> {
-  for (const name of names) await until(`a Job of ${name}`, async () => (await world.jobs(name)).length === 1);
+  for (const name of names) await waitFor(`a Job of ${name}`, async () => (await world.jobs(name)).length === 1);
 }
 
 async function suspended(...names: string[]): Promise<(boolean | undefined)[]> {
@@ -64,12 +64,12 @@ test('a network that submits many apps has one build at a time: the next slot go
     await queued(name);
   }
   await world.submit('honest', {}, { [labels.network]: 'honest', [labels.caller]: 'honest' });
-  await startedJob(world, 'honest');
+  await awaitStartedJob(world, 'honest');
   assert.deepEqual(await suspended(...flood), [false, true, true]);
-  const held = await startedJob(world, 'flood-a');
+  const held = await awaitStartedJob(world, 'flood-a');
   await startJob(world.client, held);
   await failJob(world.client, held, 'DeadlineExceeded');
-  await startedJob(world, 'flood-b');
+  await awaitStartedJob(world, 'flood-b');
   assert.deepEqual(await suspended('flood-c'), [true]);
   await clear(operator);
 });
@@ -77,14 +77,14 @@ test('a network that submits many apps has one build at a time: the next slot go
 test('a build whose pod no node accepts releases its slot, and reports why', async () => {
   const operator = world.startOperator({ MOORAGE_BUILDS_CONCURRENCY: '1', MOORAGE_BUILDS_SCHEDULING_TIME: '2s' });
   await world.submit('huge');
-  const huge = await startedJob(world, 'huge');
+  const huge = await awaitStartedJob(world, 'huge');
   await world.submit('small');
   await queued('small');
   await startJob(world.client, huge);
   await findNoRoom(world.client, huge, '0/1 nodes are available: 1 Insufficient memory.');
-  await startedJob(world, 'small');
+  await awaitStartedJob(world, 'small');
   assert.deepEqual(await suspended('huge'), [true]);
-  await until('the reason', async () => {
+  await waitFor('the reason', async () => {
     const { conditions = [], phase } = (await world.app('huge'))?.status ?? {};
     const reviewed = conditions.find(({ type }) => type === 'Reviewed');
     return (
@@ -120,10 +120,10 @@ test("without space in the registry builds wait and report it; a deleted app's i
     MOORAGE_REGISTRY_PRUNE: 'true',
     MOORAGE_BUILDS_SPACE_INTERVAL: '1s',
   });
-  await until('the operator to see it', () => Promise.resolve(operator.log().includes('no build is started')));
+  await waitFor('the operator to see it', () => Promise.resolve(operator.log().includes('no build is started')));
   await world.submit('patient');
   await queued('patient');
-  await until('the reason', async () => {
+  await waitFor('the reason', async () => {
     const reviewed = (await world.app('patient'))?.status?.conditions?.find(({ type }) => type === 'Reviewed');
     return (
       reviewed?.reason === 'WaitingForSpace' && reviewed.message.startsWith('Waiting for disk space: the registry')
@@ -131,7 +131,7 @@ test("without space in the registry builds wait and report it; a deleted app's i
   });
   assert.deepEqual(await suspended('patient'), [true]);
   proxy.state.isFull = false;
-  await startedJob(world, 'patient');
+  await awaitStartedJob(world, 'patient');
   const uid = (await world.app('patient'))?.metadata.uid ?? '';
   await clear(operator);
   const removed = proxy.asked.filter((each) => each.startsWith('DELETE'));

@@ -6,19 +6,19 @@ import { annotations } from '../../../crds/names.ts';
 import type { Job } from '../../../controller/objects/kinds.ts';
 import {
   acceptRoute,
-  cloned,
+  createCloneEnd,
   completeJob,
-  deploymentOf,
-  imageOf,
-  pushed,
-  reviewed,
+  awaitDeployment,
+  formatImage,
+  createBuildEnd,
+  createReviewEnd,
   rollOut,
-  running,
-  startedJob,
+  createRunningContainer,
+  awaitStartedJob,
   startJob,
   writePod,
 } from '../../support/operator/stand-in.ts';
-import { startWorld, until, type Operator, type World } from '../../support/operator/world.ts';
+import { startWorld, waitFor, type Operator, type World } from '../../support/operator/world.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -28,29 +28,34 @@ afterAll(() => world.stop());
 
 /** What happens in the world at each stage, whether an operator is there or not. */
 function stagesOf(job: () => Job, commit: () => string): readonly (readonly [string, () => Promise<unknown>])[] {
-  const image = (): string => imageOf(job(), 'a');
+  const image = (): string => formatImage(job(), 'a');
   const pod = (...statuses: Parameters<typeof writePod>[2]): Promise<void> => writePod(world.client, job(), statuses);
   return [
     [
       'Cloning',
       async () => {
         await startJob(world.client, job());
-        await pod(running('clone'));
+        await pod(createRunningContainer('clone'));
       },
     ],
-    ['Reviewing', () => pod(cloned(commit()), running('review'))],
-    ['Building', () => pod(cloned(commit()), reviewed(), running('build'))],
+    ['Reviewing', () => pod(createCloneEnd(commit()), createRunningContainer('review'))],
+    ['Building', () => pod(createCloneEnd(commit()), createReviewEnd(), createRunningContainer('build'))],
     [
       'Deploying',
       async () => {
-        await writePod(world.client, job(), [cloned(commit()), reviewed(), pushed(image())], 'Succeeded');
+        await writePod(
+          world.client,
+          job(),
+          [createCloneEnd(commit()), createReviewEnd(), createBuildEnd(image())],
+          'Succeeded',
+        );
         await completeJob(world.client, job());
       },
     ],
     [
       'Routing',
       async () => {
-        await rollOut(world.client, await deploymentOf(world, 'survivor', image()));
+        await rollOut(world.client, await awaitDeployment(world, 'survivor', image()));
       },
     ],
     ['Live', () => acceptRoute(world, 'survivor')],
@@ -60,10 +65,10 @@ function stagesOf(job: () => Job, commit: () => string): readonly (readonly [str
 test('an operator killed at each stage continues with the same Job, without a second one', async () => {
   let operator = world.startOperator();
   await world.submit('survivor');
-  let job = await until('the Job', async () => (await world.jobs('survivor'))[0]);
+  let job = await waitFor('the Job', async () => (await world.jobs('survivor'))[0]);
   await operator.kill();
   operator = world.startOperator();
-  job = await startedJob(world, 'survivor');
+  job = await awaitStartedJob(world, 'survivor');
   const { uid } = job.metadata;
   const commit = job.metadata.annotations?.[annotations.commit] ?? '';
   for (const [phase, happen] of stagesOf(
@@ -73,7 +78,7 @@ test('an operator killed at each stage continues with the same Job, without a se
     const isSeen = async (): Promise<boolean> => (await world.app('survivor'))?.status?.phase === phase;
     // What the next operator makes (the Deployment, the route) must be there before the world can go on without one.
     if (phase === 'Routing' || phase === 'Live')
-      await until(`${phase} can come`, async () =>
+      await waitFor(`${phase} can come`, async () =>
         (await world.api.kubectl('get', 'deployment,httproute', '-n', 'moorage-apps', '-o', 'name')).includes(
           'httproute',
         ),
@@ -81,7 +86,7 @@ test('an operator killed at each stage continues with the same Job, without a se
     await operator.kill();
     await happen();
     operator = world.startOperator();
-    await until(`phase ${phase} after a restart`, isSeen);
+    await waitFor(`phase ${phase} after a restart`, isSeen);
     assert.deepEqual(
       (await world.jobs('survivor')).map(({ metadata }) => metadata.uid),
       [uid],
@@ -91,19 +96,19 @@ test('an operator killed at each stage continues with the same Job, without a se
   const status = (await world.app('survivor'))?.status;
   assert.deepEqual(
     status?.history?.map(({ number, result, image: made }) => [number, result, made]),
-    [[1, 'Succeeded', imageOf(job, 'a')]],
+    [[1, 'Succeeded', formatImage(job, 'a')]],
   );
-  assert.equal(status.served?.image, imageOf(job, 'a'));
+  assert.equal(status.served?.image, formatImage(job, 'a'));
   assert.equal(await operator.end(), 0);
 });
 
 test('the operator continues after the API server is killed and restarted', async () => {
   const operator = world.startOperator();
   await world.submit('patient');
-  await startedJob(world, 'patient');
+  await awaitStartedJob(world, 'patient');
   await world.api.restart();
   await world.submit('late');
-  await startedJob(world, 'late');
+  await awaitStartedJob(world, 'late');
   assert.equal(operator.process.exitCode, null);
   assert.equal(await operator.end(), 0);
 });
@@ -125,15 +130,15 @@ test('one of two replicas leads, and the other takes over when it dies', async (
     one: world.startOperator({ POD_NAME: 'one' }),
     two: world.startOperator({ POD_NAME: 'two' }),
   };
-  const holder = await until('a leader', async () => /^(one|two)_/.exec(await leader())?.[1]);
+  const holder = await waitFor('a leader', async () => /^(one|two)_/.exec(await leader())?.[1]);
   const other = holder === 'one' ? 'two' : 'one';
   await world.submit('before-takeover');
-  await startedJob(world, 'before-takeover');
+  await awaitStartedJob(world, 'before-takeover');
   assert.doesNotMatch(replicas[other]?.log() ?? '', /build started/, 'the one that does not lead must not act');
   await replicas[holder]?.kill();
   const killedAt = performance.now();
   await world.submit('after-takeover');
-  await startedJob(world, 'after-takeover');
+  await awaitStartedJob(world, 'after-takeover');
   await t.annotate(`taken over and at work after ${((performance.now() - killedAt) / 1000).toFixed(1)} s`);
   assert.equal((await leader()).split('_')[0], other);
   assert.equal((await world.jobs('after-takeover')).length, 1);

@@ -6,8 +6,15 @@ import { z } from 'zod';
 import { claims, deployments, policies, secrets, services } from '../../../controller/objects/kinds.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import { applyStatus } from '../../../lib/kubernetes/index.ts';
-import { acceptRoute, buildWell, deploymentOf, imageOf, rollOut, startedJob } from '../../support/operator/stand-in.ts';
-import { all, startWorld, until, type World } from '../../support/operator/world.ts';
+import {
+  acceptRoute,
+  buildWell,
+  awaitDeployment,
+  formatImage,
+  rollOut,
+  awaitStartedJob,
+} from '../../support/operator/stand-in.ts';
+import { listAll, startWorld, waitFor, type World } from '../../support/operator/world.ts';
 
 const apps = 'moorage-apps';
 let world: World;
@@ -31,20 +38,20 @@ test('an app with a database waits for it, then connects to it; the password nev
     services: [{ name: 'db', type: 'postgres' }],
     run: { env: [{ name: 'DSN', value: '${{services.db.url}}?sslmode=disable' }] },
   });
-  const job = await startedJob(world, 'shop');
-  await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', imageOf(job, 'a'));
+  const job = await awaitStartedJob(world, 'shop');
+  await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', formatImage(job, 'a'));
   const selector = `${labels.app}=shop,${labels.component}=service`;
-  const beside = await until('the Deployment of the database', async () =>
-    (await all(world.client, deployments, apps, selector)).at(0),
+  const beside = await waitFor('the Deployment of the database', async () =>
+    (await listAll(world.client, deployments, apps, selector)).at(0),
   );
-  await until('the app to wait for it', async () =>
+  await waitFor('the app to wait for it', async () =>
     (await world.app('shop'))?.status?.conditions?.some(({ reason }) => reason === 'ServicesStarting'),
   );
   assert.equal(await world.client.get(deployments, { name: 'shop', namespace: apps }), undefined);
-  assert.equal((await all(world.client, claims, apps, selector)).length, 1);
-  assert.equal((await all(world.client, policies, apps, selector)).length, 1);
-  const [service] = await all(world.client, services, apps, selector);
-  const password = (await all(world.client, secrets, apps, selector)).map(({ data }) => data?.['password']);
+  assert.equal((await listAll(world.client, claims, apps, selector)).length, 1);
+  assert.equal((await listAll(world.client, policies, apps, selector)).length, 1);
+  const [service] = await listAll(world.client, services, apps, selector);
+  const password = (await listAll(world.client, secrets, apps, selector)).map(({ data }) => data?.['password']);
   assert.match(Buffer.from(password[0] ?? '', 'base64').toString(), /^[0-9a-f]{40}$/);
   const { generation = 1 } = beside.metadata;
   const up = {
@@ -55,26 +62,26 @@ test('an app with a database waits for it, then connects to it; the password nev
     availableReplicas: 1,
   };
   await applyStatus(world.client, deployments, beside.metadata, up, { fieldManager: 'stand-in' });
-  const own = await deploymentOf(world, 'shop', imageOf(job, 'a'));
+  const own = await awaitDeployment(world, 'shop', formatImage(job, 'a'));
   const { spec } = template.parse(own.spec).template;
   assert.deepEqual(spec.hostAliases, [{ ip: service?.spec?.clusterIP, hostnames: ['db'] }]);
   const env = new Map(spec.containers[0]?.env.map(({ name, value }) => [name, value]));
   assert.equal(env.get('DSN'), 'postgresql://app:$(MOORAGE_DB_PASSWORD)@db:5432/app?sslmode=disable');
   await rollOut(world.client, own);
   await acceptRoute(world, 'shop');
-  await until('the app to be live', async () => (await world.app('shop'))?.status?.phase === 'Live');
+  await waitFor('the app to be live', async () => (await world.app('shop'))?.status?.phase === 'Live');
   assert.deepEqual((await world.app('shop'))?.status?.services, [{ name: 'db', type: 'postgres', ready: true }]);
   assert.deepEqual(
-    (await all(world.client, secrets, apps, selector)).map(({ data }) => data?.['password']),
+    (await listAll(world.client, secrets, apps, selector)).map(({ data }) => data?.['password']),
     password,
   );
 });
 
 test('rejects a service type without an image by name', async () => {
   await world.submit('search', { services: [{ name: 'index', type: 'meilisearch' }] });
-  const job = await startedJob(world, 'search');
-  await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', imageOf(job, 'b'));
-  const rejection = await until('the rejection', async () => (await world.app('search'))?.status?.rejection);
+  const job = await awaitStartedJob(world, 'search');
+  await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', formatImage(job, 'b'));
+  const rejection = await waitFor('the rejection', async () => (await world.app('search'))?.status?.rejection);
   assert.deepEqual(rejection.rule, 'services/unavailable');
   assert.match(rejection.message, /index is of type meilisearch/);
 });

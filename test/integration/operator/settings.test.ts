@@ -9,16 +9,16 @@ import type { HostedAppSpec } from '../../../crds/hosted-app.ts';
 import { deployments } from '../../../controller/objects/kinds.ts';
 import { annotations } from '../../../crds/names.ts';
 import {
-  cloned,
+  createCloneEnd,
   completeJob,
-  deploymentOf,
-  imageOf,
-  pushed,
-  reviewed,
-  startedJob,
+  awaitDeployment,
+  formatImage,
+  createBuildEnd,
+  createReviewEnd,
+  awaitStartedJob,
   writePod,
 } from '../../support/operator/stand-in.ts';
-import { startWorld, until, type World } from '../../support/operator/world.ts';
+import { startWorld, waitFor, type World } from '../../support/operator/world.ts';
 
 const apps = 'moorage-apps';
 const crd = new URL('../../../crds/hostedapps.yaml', import.meta.url).pathname;
@@ -30,12 +30,17 @@ afterAll(() => world.stop());
 
 /** Builds the newest commit of an app, whose moorage.yaml has these settings. */
 async function build(name: string, settings: object): Promise<void> {
-  const job = await startedJob(world, name);
+  const job = await awaitStartedJob(world, name);
   const commit = job.metadata.annotations?.[annotations.commit] ?? '';
-  const image = imageOf(job, 'a');
-  await writePod(world.client, job, [cloned(commit), reviewed({ settings }), pushed(image)], 'Succeeded');
+  const image = formatImage(job, 'a');
+  await writePod(
+    world.client,
+    job,
+    [createCloneEnd(commit), createReviewEnd({ settings }), createBuildEnd(image)],
+    'Succeeded',
+  );
   await completeJob(world.client, job);
-  await deploymentOf(world, name, image);
+  await awaitDeployment(world, name, image);
 }
 
 async function patch(name: string, spec: object): Promise<void> {
@@ -49,7 +54,7 @@ async function readMemory(name: string): Promise<unknown> {
 }
 
 async function waitForMemory(name: string, memory: string): Promise<void> {
-  await until(`${name} to have ${memory}`, async () => (await readMemory(name)) === memory);
+  await waitFor(`${name} to have ${memory}`, async () => (await readMemory(name)) === memory);
 }
 
 /** The settings of an app, as the API reads them. */
@@ -64,7 +69,7 @@ test("an app of an earlier version's CRD keeps applied fields and loses those th
   const file = `${world.api.kubeconfig}.crd.yaml`;
   await writeFile(file, stringify(former, { aliasDuplicateObjects: false }));
   await world.api.kubectl('apply', '--server-side', '--force-conflicts', '-f', file);
-  await until('the former CRD', async () => {
+  await waitFor('the former CRD', async () => {
     await world.submit('probe');
     const filled = (await world.app('probe'))?.spec.run?.resources?.memory === '512Mi';
     await world.api.kubectl('delete', 'happ', 'probe', '-n', apps);
@@ -80,7 +85,7 @@ test("an app of an earlier version's CRD keeps applied fields and loses those th
   }
   assert.equal((await world.app('server-side'))?.spec.agents?.enabled, false, 'filled in by the former CRD');
   await world.api.kubectl('apply', '--server-side', '--force-conflicts', '-f', crd);
-  await until('the CRD of today', async () => {
+  await waitFor('the CRD of today', async () => {
     await world.submit('probe');
     const filled = (await world.app('probe'))?.spec.run?.resources?.memory !== undefined;
     await world.api.kubectl('delete', 'happ', 'probe', '-n', apps);
@@ -92,7 +97,7 @@ test("an app of an earlier version's CRD keeps applied fields and loses those th
 
   world.startOperator();
   for (const name of ['created', 'applied', 'server-side'])
-    await until(
+    await waitFor(
       `${name} to lose the defaults`,
       async () => (await world.app(name))?.spec.build?.strategy === undefined,
     );
@@ -112,12 +117,12 @@ test('kubectl pins a default against moorage.yaml, and without the pin the file 
   await build('pinned', { run: { resources: { memory: '1Gi' } }, agents: { enabled: true } });
   await waitForMemory('pinned', '1Gi');
   // The Deployment is applied before the status is written.
-  await until('the status of pinned', async () => (await readResolved('pinned')).agents.enabled);
+  await waitFor('the status of pinned', async () => (await readResolved('pinned')).agents.enabled);
 
   await patch('pinned', { run: { resources: { memory: '512Mi' } }, agents: { enabled: false } });
   await waitForMemory('pinned', '512Mi');
   assert.equal((await readResolved('pinned')).agents.enabled, false);
-  const effective = await until('the status to name the HostedApp', async () => {
+  const effective = await waitFor('the status to name the HostedApp', async () => {
     const shown = (await world.app('pinned'))?.status?.effective;
     return shown?.some(({ from }) => from === 'HostedApp') === true ? shown : undefined;
   });

@@ -20,8 +20,15 @@ import {
 import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { activator, annotations, labels } from '../../../crds/names.ts';
 import { applyStatus } from '../../../lib/kubernetes/index.ts';
-import { acceptRoute, buildWell, deploymentOf, imageOf, rollOut, startedJob } from '../../support/operator/stand-in.ts';
-import { all, startWorld, until, type World } from '../../support/operator/world.ts';
+import {
+  acceptRoute,
+  buildWell,
+  awaitDeployment,
+  formatImage,
+  rollOut,
+  awaitStartedJob,
+} from '../../support/operator/stand-in.ts';
+import { listAll, startWorld, waitFor, type World } from '../../support/operator/world.ts';
 
 const apps = 'moorage-apps';
 let world: World;
@@ -77,7 +84,7 @@ const stateOf = async (name: string): Promise<string | undefined> => (await worl
 const replicasOf = async (name: string): Promise<number | undefined> =>
   (await world.client.get(deployments, { name, namespace: apps }))?.spec?.replicas;
 const inState = (name: string, state: string): Promise<boolean> =>
-  until(`${name} to be ${state}`, async () => (await stateOf(name)) === state);
+  waitFor(`${name} to be ${state}`, async () => (await stateOf(name)) === state);
 
 async function wakeByWord(name: string): Promise<void> {
   const number = (await world.app(name))?.status?.idle?.number;
@@ -87,8 +94,8 @@ async function wakeByWord(name: string): Promise<void> {
 
 /** What the deployment controller does when there are to be no replicas. */
 async function scaleDown(name: string): Promise<void> {
-  await until(`${name} to have no replicas`, async () => (await replicasOf(name)) === 0);
-  for (const pod of await all(world.client, pods, apps, `${labels.app}=${name}`))
+  await waitFor(`${name} to have no replicas`, async () => (await replicasOf(name)) === 0);
+  for (const pod of await listAll(world.client, pods, apps, `${labels.app}=${name}`))
     await world.client.delete(pods, pod.metadata, { gracePeriodSeconds: 0 });
   const deployment = await world.client.get(deployments, { name, namespace: apps });
   await applyStatus(
@@ -102,18 +109,18 @@ async function scaleDown(name: string): Promise<void> {
 
 async function goLive(name: string, spec: object): Promise<string> {
   await world.submit(name, spec as never);
-  const job = await startedJob(world, name);
-  const image = imageOf(job, 'a');
+  const job = await awaitStartedJob(world, name);
+  const image = formatImage(job, 'a');
   await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', image);
-  await rollOut(world.client, await deploymentOf(world, name, image));
+  await rollOut(world.client, await awaitDeployment(world, name, image));
   await acceptRoute(world, name);
-  await until(`${name} to be live`, async () => (await world.app(name))?.status?.phase === 'Live');
+  await waitFor(`${name} to be live`, async () => (await world.app(name))?.status?.phase === 'Live');
   return image;
 }
 
 test('an app sleeps once the activator agrees, stays live, and wakes by annotation', async () => {
   const image = await goLive('sleeper', { run: { idleAfter: '10s' } });
-  await until('the way through the activator', async () => (await backendOf('sleeper')) === activator.name);
+  await waitFor('the way through the activator', async () => (await backendOf('sleeper')) === activator.name);
   await acceptRoute(world, 'sleeper');
   await inState('sleeper', 'Asleep');
   assert.ok(asked.includes('POST /close'));
@@ -125,19 +132,19 @@ test('an app sleeps once the activator agrees, stays live, and wakes by annotati
 
   await wakeByWord('sleeper');
   await inState('sleeper', 'Waking');
-  await until('a replica', async () => (await replicasOf('sleeper')) === 1);
+  await waitFor('a replica', async () => (await replicasOf('sleeper')) === 1);
   assert.equal((await statusOf('sleeper')).phase, 'Live');
   activity.recordWake('sleeper', status.idle?.number ?? 0, 1_234);
-  await rollOut(world.client, await deploymentOf(world, 'sleeper', image));
+  await rollOut(world.client, await awaitDeployment(world, 'sleeper', image));
   await inState('sleeper', 'Awake');
-  const wakes = await until('the wake in the status', async () => (await statusOf('sleeper')).idle?.wakes);
+  const wakes = await waitFor('the wake in the status', async () => (await statusOf('sleeper')).idle?.wakes);
   assert.deepEqual([wakes.count, wakes.p50Ms], [1, 1_234]);
 });
 
 test('an app with a request in progress does not sleep, however long it takes', async () => {
   const over = activity.begin('busy', false);
   await goLive('busy', { run: { idleAfter: '10s' } });
-  await until('the way through the activator', async () => (await backendOf('busy')) === activator.name);
+  await waitFor('the way through the activator', async () => (await backendOf('busy')) === activator.name);
   await acceptRoute(world, 'busy');
   await sleep(15_000);
   assert.equal(await stateOf('busy'), 'Awake');
@@ -155,8 +162,8 @@ test('settings that restart its pods wake an app, to check that it works before 
     type: 'application/merge-patch+json',
   });
   await inState('changed', 'Waking');
-  await until('a replica', async () => (await replicasOf('changed')) === 1);
-  await rollOut(world.client, await deploymentOf(world, 'changed', image));
+  await waitFor('a replica', async () => (await replicasOf('changed')) === 1);
+  await rollOut(world.client, await awaitDeployment(world, 'changed', image));
   await inState('changed', 'Awake');
   await inState('changed', 'Asleep');
 });
@@ -170,6 +177,6 @@ test('an app without the setting is reached directly, and so is one whose settin
   await world.client.patch(hostedApps, { name: 'sleeper', namespace: apps }, body, {
     type: 'application/merge-patch+json',
   });
-  await until('the direct way', async () => (await backendOf('sleeper')) === 'sleeper');
-  await until('a replica', async () => (await replicasOf('sleeper')) === 1);
+  await waitFor('the direct way', async () => (await backendOf('sleeper')) === 'sleeper');
+  await waitFor('a replica', async () => (await replicasOf('sleeper')) === 1);
 });

@@ -5,15 +5,15 @@ import { z } from 'zod';
 import type { PublicServer } from '../../../api/http/server.ts';
 import { serve, stop } from '../../support/api/http-app.ts';
 import { openTab, type Tab } from '../../support/devtools.ts';
-import { judgedPages, pagePaths } from '../../support/pages/judged.ts';
-import { accessibilityFaults, openView, views } from '../../support/pages/views.ts';
-import { evaluateIn } from '../../support/tab.ts';
+import { listJudgedPages, pagePaths } from '../../support/pages/judged.ts';
+import { findAccessibilityFaults, openView, views } from '../../support/pages/views.ts';
+import { evaluateExpression } from '../../support/tab.ts';
 
 let tab: Tab;
 let server: PublicServer;
 
 beforeAll(async () => {
-  server = await serve(judgedPages().app);
+  server = await serve(listJudgedPages().app);
   tab = await openTab();
   await tab.send('Page.enable');
 });
@@ -31,8 +31,8 @@ test('axe detects violations: a picture without text, a field without a label', 
   assert.ok(look);
   await openView(tab, `http://127.0.0.1:${server.port}`, '/', look);
   const spoil = `document.querySelector('main').insertAdjacentHTML('beforeend', '<img src="/x.png"><input>'); true`;
-  await evaluateIn(tab, spoil, z.boolean());
-  const faults = (await accessibilityFaults(tab)).join('\n');
+  await evaluateExpression(tab, spoil, z.boolean());
+  const faults = (await findAccessibilityFaults(tab)).join('\n');
   assert.match(faults, /critical image-alt: img/);
   assert.match(faults, /critical label: /);
 });
@@ -41,5 +41,5 @@ for (const path of pagePaths)
   for (const look of looks)
     test(`axe reports no violations on ${path} in ${look.language}, ${look.scheme}`, async () => {
       await openView(tab, `http://127.0.0.1:${server.port}`, path, look);
-      assert.deepEqual(await accessibilityFaults(tab), []);
+      assert.deepEqual(await findAccessibilityFaults(tab), []);
     });

@@ -10,9 +10,9 @@ import { waitFor } from '../../../localnode/shell.ts';
 import { openTab, type Tab } from '../../support/devtools.ts';
 import { serve, stop } from '../../support/api/http-app.ts';
 import { sampleApp, sampleApps, sampleServices } from '../../support/api/sample.ts';
-import { liveAt } from '../../support/discovery/sample.ts';
+import { createLiveStatus } from '../../support/discovery/sample.ts';
 import { samplePages } from '../../support/pages/sample.ts';
-import { evaluateIn, navigate } from '../../support/tab.ts';
+import { evaluateExpression, navigate } from '../../support/tab.ts';
 
 const { store, apps } = sampleApps();
 let tab: Tab;
@@ -35,7 +35,7 @@ function changed(app: App, status: App['status']): App {
 }
 
 const evaluate = <Schema extends z.ZodType>(expression: string, schema: Schema): Promise<z.output<Schema>> =>
-  evaluateIn(tab, expression, schema);
+  evaluateExpression(tab, expression, schema);
 const open = (path: string): Promise<void> => navigate(tab, `${origin}${path}`);
 
 async function seen(what: string, expression: string): Promise<void> {
@@ -102,7 +102,7 @@ test('submits a repository with the form, and follows its build until it is live
   await seen('the second line', `document.querySelector('.log').textContent.includes('Step 2')`);
   const app = apps.get('chat');
   assert.ok(app);
-  store.set(changed(app, liveAt('https://chat.apps.test')));
+  store.set(changed(app, createLiveStatus('https://chat.apps.test')));
   await seen('the new state', `document.querySelector('#state').dataset.state === 'live'`);
   await seen('the announcement', `document.querySelector('#announcement').textContent === '应用已上线'`);
   assert.deepEqual(complaints, []);

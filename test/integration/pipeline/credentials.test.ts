@@ -6,7 +6,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { buildResult } from '../../../controller/pipeline/contract.ts';
 import { startLab, type Lab } from '../../support/pipeline/lab.ts';
-import { freePort } from '../../support/free-port.ts';
+import { findFreePort } from '../../support/free-port.ts';
 
 let lab: Lab;
 beforeAll(async () => {
@@ -24,7 +24,7 @@ async function hostileRegistry(
     const { status, headers } = answer(request.url ?? '');
     response.writeHead(status, headers).end();
   });
-  const port = await freePort();
+  const port = await findFreePort();
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   return { host: `127.0.0.1:${port}`, seen, server };

@@ -12,9 +12,9 @@ import { cloneResult, type PipelineInput, reviewResult } from '../../../controll
 import type { Finding } from '../../../crds/hosted-app.ts';
 import { sealContact } from '../../../lib/ownership-file.ts';
 import { limits, makePod, type Pod, type StageEnd } from '../../support/pipeline/lab.ts';
-import { programsOnPath } from '../../support/pipeline/registry.ts';
+import { addProgramsToPath } from '../../support/pipeline/registry.ts';
 import {
-  gitIn,
+  createGitRunner,
   serveRepositories,
   type Repositories,
   type Repository,
@@ -23,7 +23,7 @@ import {
 
 let repositories: Repositories;
 beforeAll(async () => {
-  await programsOnPath();
+  await addProgramsToPath();
   repositories = await serveRepositories();
 });
 afterAll(() => repositories.stop());
@@ -90,7 +90,7 @@ test("clones a plain repository without its history, with all files at the commi
 
 test('finds an older commit on a server that serves only its references', async () => {
   const first = await repositories.add('old-commit', { fixture: 'static' });
-  const git = gitIn(first.folder);
+  const git = createGitRunner(first.folder);
   git('commit', '--quiet', '--allow-empty', '--message', 'Later');
   await inPod({ ...first, url: `${repositories.url}old/old-commit` }, async (pod) => {
     const ended = await pod.stage('clone');
@@ -198,7 +198,7 @@ test('names an object that git itself rejects', async () => {
       git('update-ref', 'refs/heads/bad', git('commit-tree', '-m', 'bad', tree));
     },
   });
-  const commit = gitIn(repository.folder)('rev-parse', 'refs/heads/bad');
+  const commit = createGitRunner(repository.folder)('rev-parse', 'refs/heads/bad');
   const ended = await inPod({ ...repository, commit }, (pod) => pod.stage('clone'));
   assert.deepEqual(rejectedBy(ended), ['git/damaged']);
 });

@@ -6,14 +6,19 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { cloneResult, type PipelineInput, reviewResult } from '../../../controller/pipeline/contract.ts';
 import { readNotes, type Submodule } from '../../../controller/pipeline/handover.ts';
 import { limits, makePod, type Pod } from '../../support/pipeline/lab.ts';
-import { programsOnPath } from '../../support/pipeline/registry.ts';
-import { gitIn, serveRepositories, type Repositories, type Repository } from '../../support/pipeline/repositories.ts';
+import { addProgramsToPath } from '../../support/pipeline/registry.ts';
+import {
+  createGitRunner,
+  serveRepositories,
+  type Repositories,
+  type Repository,
+} from '../../support/pipeline/repositories.ts';
 
 let repositories: Repositories;
 let library: Repository;
 let hosts: Pick<PipelineInput, 'gitHosts'>;
 beforeAll(async () => {
-  await programsOnPath();
+  await addProgramsToPath();
   repositories = await serveRepositories();
   const { host } = new URL(repositories.url);
   hosts = { gitHosts: { allowed: [host], insecure: [host] } };
@@ -64,7 +69,7 @@ async function cloned<Result>(
 
 test('fetches the exact commits, including nested submodules and relative addresses', async () => {
   const older = library.commit;
-  gitIn(library.folder)('commit', '--quiet', '--allow-empty', '--message', 'Later');
+  createGitRunner(library.folder)('commit', '--quiet', '--allow-empty', '--message', 'Later');
   const middle = await withSubmodules('middle', [{ path: 'deep/lib', url: '../library.git', commit: older }]);
   const top = await withSubmodules('top', [
     { path: 'vendor/middle', url: `${repositories.url}owner/middle.git`, commit: middle.commit },
@@ -173,7 +178,7 @@ test('fetches only from allowed hosts, and follows no link out of the folder', a
 test('rejects a .gitmodules that is a link or contains an option, by name', async () => {
   const damaged = async (name: string, change: (git: (...args: string[]) => string) => string): Promise<string> => {
     const { url, folder } = await repositories.add(`owner/${name}`, { fixture: 'static' });
-    const git = gitIn(folder);
+    const git = createGitRunner(folder);
     const commit = git('commit-tree', '-m', 'bad', change(git));
     git('update-ref', 'refs/heads/bad', commit);
     const pod = await makePod({ url, folder, commit }, hosts);

@@ -5,7 +5,7 @@ import { createMakeChartTool } from '../../../api/tools/builtin/make-chart/make-
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { chartsOf, judge, kinds } from '../../corpus/charts/judge.ts';
 import { deckCases, judgeDeck, slidesToolWith } from '../../corpus/decks/judge.ts';
-import { servicesWith } from '../../support/tools/call.ts';
+import { createServices } from '../../support/tools/call.ts';
 
 const workers = createWorkers();
 afterAll(() => workers.close());
@@ -15,7 +15,7 @@ const left = new Set(['Devanagari', 'Thai', 'emoji']);
 const gallery = new Set(['bar_grouped', 'layer_candlestick', 'layer_likert', 'trellis_barley', 'waterfall_chart']);
 
 describe.each(kinds)('charts: %s', (kind) => {
-  const tool = createMakeChartTool(servicesWith({ workers }));
+  const tool = createMakeChartTool(createServices({ workers }));
   const charts = chartsOf(kind).filter(({ name }) => (kind === 'gallery' ? gallery.has(name) : !left.has(name)));
   test.each(charts.map((each) => [each.name, each] as const))('%s', async (_, each) => {
     const { verdict, words } = await judge(tool, each);

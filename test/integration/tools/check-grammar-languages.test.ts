@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { createCheckGrammarTool } from '../../../api/tools/builtin/check-grammar/check-grammar.ts';
 import { match } from '../../../api/tools/builtin/check-grammar/judge.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
-import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
+import { call, isProblem, createServices } from '../../support/tools/call.ts';
 import { startLanguageTool } from '../../support/services/languagetool.ts';
 import type { LocalServer } from '../../support/services/python.ts';
 
@@ -23,7 +23,7 @@ describe('check_grammar with LanguageTool', () => {
   const check = async (text: string, language: string): Promise<z.output<typeof shape>> =>
     shape.parse(
       (
-        await call(createCheckGrammarTool(servicesWith({ workers, urls: { languagetool: server.url } })), {
+        await call(createCheckGrammarTool(createServices({ workers, urls: { languagetool: server.url } })), {
           text,
           language,
         })

@@ -10,7 +10,7 @@ import { applyCorrections, match } from '../../../api/tools/builtin/check-gramma
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { scoreOf, sentencesOf, verdictOf, type Verdict } from '../../corpus/grammar/corpus.ts';
-import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
+import { call, isProblem, createServices } from '../../support/tools/call.ts';
 
 const workers = createWorkers();
 afterAll(() => workers.close());
@@ -26,7 +26,7 @@ const check = async (input: Record<string, unknown>, languagetool?: string): Pro
   shape.parse(
     (
       await call(
-        createCheckGrammarTool(servicesWith({ workers, urls: languagetool === undefined ? {} : { languagetool } })),
+        createCheckGrammarTool(createServices({ workers, urls: languagetool === undefined ? {} : { languagetool } })),
         input,
       )
     ).result,

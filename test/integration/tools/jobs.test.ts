@@ -10,7 +10,7 @@ import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/database.ts';
 import { toCallerAccount } from '../../../api/billing/ledger/accounts.ts';
-import { anonymous, ended, jobSuite, shortJobs } from '../../support/tools/jobs-suite.ts';
+import { createPayer, awaitEnd, jobSuite, shortJobs } from '../../support/tools/jobs-suite.ts';
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 
 let postgres: SharedPostgres;
@@ -79,7 +79,7 @@ test(
     });
     const ids = await Promise.all(
       [...Array(24).keys()].map((q) =>
-        jobs.begin({ tool: 'dig', input: { q }, payer: anonymous('me'), session: undefined }),
+        jobs.begin({ tool: 'dig', input: { q }, payer: createPayer('me'), session: undefined }),
       ),
     );
     while (lines(0).length < 8 || lines(1).length < 8)
@@ -87,7 +87,7 @@ test(
         setTimeout(resolve, 10);
       });
     await kill(first, 'SIGKILL');
-    const views = await Promise.all(ids.map((id) => ended(jobs, id, 'me')));
+    const views = await Promise.all(ids.map((id) => awaitEnd(jobs, id, 'me')));
     assert.deepEqual(
       views.map(({ state }) => state),
       ids.map(() => 'done'),

@@ -16,7 +16,7 @@ import { openLedgerDatabase, type Database } from '../../../api/billing/database
 import { money } from '../../../api/billing/ledger/money.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { reply, startScriptedRouter, type Script, type ScriptedRouter } from '../../support/models/scripted-router.ts';
-import { says } from '../../support/tools/model-lab.ts';
+import { createAnswer } from '../../support/tools/model-lab.ts';
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 
 interface Replica {
@@ -33,7 +33,7 @@ let start: () => Promise<Replica>;
 /** The model answers once this has been let go. */
 let gate: Promise<unknown> = Promise.resolve();
 
-const answers = says((said, system = '') => {
+const answers = createAnswer((said, system = '') => {
   if (system.startsWith('You plan'))
     return said.includes('Searched so far') ? '{"queries": []}' : '{"queries": ["first", "second"]}';
   if (system.startsWith('You take notes')) return 'Noted.';

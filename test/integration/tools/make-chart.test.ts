@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
 import { createMakeChartTool } from '../../../api/tools/builtin/make-chart/make-chart.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
-import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
-import { coloursOf } from '../../support/tools/colours.ts';
+import { call, isProblem, createServices } from '../../support/tools/call.ts';
+import { countColours } from '../../support/tools/colours.ts';
 
 const workers = createWorkers();
 afterAll(() => workers.close());
-const tool = createMakeChartTool(servicesWith({ workers }));
+const tool = createMakeChartTool(createServices({ workers }));
 const example = tool.example.spec as Record<string, unknown>;
 const chart = async (
   spec: unknown,
@@ -29,7 +29,7 @@ test('draws a Vega-Lite specification as PNG and SVG', async () => {
     [result.format, result.language, result.warnings, artifact?.mediaType, artifact?.fileName],
     ['png', 'vega-lite', [], 'image/png', 'chart.png'],
   );
-  assert.ok((await coloursOf(artifact?.bytes)) > 2);
+  assert.ok((await countColours(artifact?.bytes)) > 2);
   const { svg } = await chart(example);
   for (const text of ['Feb', 'sales', 'month']) assert.ok(svg.includes(`>${text}</text>`), text);
 });

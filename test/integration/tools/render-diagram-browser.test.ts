@@ -12,15 +12,15 @@ import { createRenderDiagramTool } from '../../../api/tools/builtin/render-diagr
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { corpusOf, judge, kinds } from '../../corpus/diagrams/judge.ts';
 import { ensureBrowser } from '../../support/devtools.ts';
-import { until } from '../../support/kubernetes/until.ts';
-import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
-import { coloursOf } from '../../support/tools/colours.ts';
+import { waitUntil } from '../../support/kubernetes/until.ts';
+import { call, isProblem, createServices } from '../../support/tools/call.ts';
+import { countColours } from '../../support/tools/colours.ts';
 
 // Other test files start browsers at the same time: those of this one write to its own folder.
 const ownFolder = mkdtempSync(join(tmpdir(), 'moorage-browsers-'));
 process.env['TMPDIR'] = ownFolder;
 const workers = createWorkers();
-const tool = createRenderDiagramTool(servicesWith({ workers }));
+const tool = createRenderDiagramTool(createServices({ workers }));
 beforeAll(() => ensureBrowser());
 afterAll(async () => {
   await workers.close();
@@ -99,7 +99,7 @@ describe('untrusted sources', () => {
     const source = 'flowchart LR\n A["$$\\\\frac{1}{2}$$"] --> B';
     await assert.rejects(svgOf(source), isProblem('unprocessable', /format=png/));
     const { artifact } = await call(tool, { source, format: 'png' });
-    assert.ok((await coloursOf(artifact?.bytes ?? new Uint8Array())) > 2);
+    assert.ok((await countColours(artifact?.bytes ?? new Uint8Array())) > 2);
   });
 });
 
@@ -117,7 +117,7 @@ test('kills an endless page with its browser, and gives the next call another on
   const onlyOthers = (): boolean =>
     browsers().every((pid) => others.browsers.includes(pid)) &&
     folders().every((name) => others.folders.includes(name));
-  await until(onlyOthers);
+  await waitUntil(onlyOthers);
   const small = createBrowserTask({
     kind: 'mermaid',
     source: 'flowchart LR\n A',
@@ -128,7 +128,7 @@ test('kills an endless page with its browser, and gives the next call another on
   await own.run(small, { owner: 'somebody' });
   assert.ok(!onlyOthers(), 'it waits for the next call');
   await own.close();
-  await until(onlyOthers);
+  await waitUntil(onlyOthers);
 });
 
 test('draws emoji, scripts without a bundled font, and HTML in D2 and Graphviz with the browser', async () => {
@@ -139,7 +139,7 @@ test('draws emoji, scripts without a bundled font, and HTML in D2 and Graphviz w
   ]) {
     const { result, artifact } = await call(tool, { ...input, format: 'png' });
     assert.deepEqual([result.format, artifact?.mediaType, result.warnings], ['png', 'image/png', []]);
-    assert.ok((await coloursOf(artifact?.bytes ?? new Uint8Array())) > 3, input.source);
+    assert.ok((await countColours(artifact?.bytes ?? new Uint8Array())) > 3, input.source);
   }
 });
 

@@ -5,13 +5,13 @@ import { createRenderDiagramTool } from '../../../api/tools/builtin/render-diagr
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { ensureBrowser } from '../../support/devtools.ts';
-import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
-import { coloursOf } from '../../support/tools/colours.ts';
+import { call, isProblem, createServices } from '../../support/tools/call.ts';
+import { countColours } from '../../support/tools/colours.ts';
 
 const workers = createWorkers();
 beforeAll(() => ensureBrowser());
 afterAll(() => workers.close());
-const tool = createRenderDiagramTool(servicesWith({ workers }));
+const tool = createRenderDiagramTool(createServices({ workers }));
 const svgOf = async (input: Record<string, unknown>): Promise<string> =>
   new TextDecoder().decode((await call(tool, input)).artifact?.bytes);
 
@@ -33,7 +33,7 @@ for (const [kind, { source, texts }] of Object.entries(samples)) {
     assert.equal(png.artifact?.mediaType, 'image/png');
     assert.deepEqual([...png.artifact.bytes.subarray(0, 4)], [0x89, 0x50, 0x4e, 0x47]);
     assert.ok(Number(png.result.width) > Number(result.width) * 1.5);
-    assert.ok((await coloursOf(png.artifact.bytes)) > 2, 'something is drawn');
+    assert.ok((await countColours(png.artifact.bytes)) > 2, 'something is drawn');
   });
 }
 

@@ -13,7 +13,7 @@ import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { runTool } from '../../support/tools/context.ts';
 import { attackPage } from '../../support/tools/gotenberg-attacks.ts';
-import { docx, docxPicture, outside } from '../../support/tools/office-files.ts';
+import { docx, docxPicture, createOutsideLink } from '../../support/tools/office-files.ts';
 import { innerNames, innerUrls } from '../../support/tools/fetch/inner-urls.ts';
 import { countConnections, type Listener } from '../../support/tools/fetch/listener.ts';
 import { startWeb, type Web } from '../../support/tools/fetch/web.ts';
@@ -68,7 +68,7 @@ async function attackingFiles(urls: readonly string[]): Promise<string[]> {
   );
   const words = await docx('text', {
     body: urls.map((_, index) => docxPicture(`r${index}`)).join(''),
-    links: quoted.map((url, index) => outside(`r${index}`, 'image', url)).join(''),
+    links: quoted.map((url, index) => createOutsideLink(`r${index}`, 'image', url)).join(''),
   });
   const pdf = `%PDF-1.7\n${urls.map((url, index) => `${index + 1} 0 obj<</Type/Action/S/URI/URI(${url.replaceAll(/[()\\]/g, '')})>>endobj`).join('\n')}`;
   const html = `<!doctype html><meta http-equiv=refresh content="0;url=${quoted[0] ?? ''}">${linked.join('')}`;

@@ -6,7 +6,7 @@ import { createValidateJsonTool } from '../../../api/tools/builtin/validate-json
 import type { PoolOptions } from '../../../api/tools/engine/workers/pool.ts';
 import type { Workers } from '../../../api/tools/engine/workers/workers.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
+import { call, isProblem, createServices } from '../../support/tools/call.ts';
 import { transports } from '../../support/tools/worker-transports.ts';
 
 const module = new URL('../../support/tools/worker-module.ts', import.meta.url);
@@ -82,7 +82,7 @@ describe.each(transports)('workers %s', (_name, create) => {
   describe('attack: validate_json with a pattern that never ends', () => {
     test('28 calls with ^(a+)+$ are answered immediately, and code runs in the meantime', async () => {
       const { workers, run } = await poolOf();
-      const tool = createValidateJsonTool(servicesWith({ workers }));
+      const tool = createValidateJsonTool(createServices({ workers }));
       const since = performance.now();
       const flood = Array.from({ length: 28 }, () =>
         call(tool, { schema: { pattern: '^(a+)+$' }, data: `"${'a'.repeat(40)}!"` }, { owner: 'attacker' }),
@@ -94,7 +94,7 @@ describe.each(transports)('workers %s', (_name, create) => {
 
     test('stops a slow schema after a second, because the call is free', async () => {
       const { workers } = await poolOf();
-      const tool = createValidateJsonTool(servicesWith({ workers }));
+      const tool = createValidateJsonTool(createServices({ workers }));
       const items = Array.from({ length: 40_000 }, (_, at) => ({ at }));
       await assert.rejects(
         call(tool, { schema: { uniqueItems: true }, data: items }),

@@ -10,7 +10,7 @@ import { runTool } from '../../support/tools/context.ts';
 import { page, startWeb, type Web } from '../../support/tools/fetch/web.ts';
 import { urlServices } from '../../support/tools/url-services.ts';
 import type { LocalServer } from '../../support/services/python.ts';
-import { speak, speechModel, startSpeech } from '../../support/services/speech.ts';
+import { createSpeech, speechModel, startSpeech } from '../../support/services/speech.ts';
 
 const answer = z.object({ text: z.string(), language: z.string(), duration_s: z.number(), format: z.string() });
 const sentence = 'The ship left the harbor at noon and sailed to the island.';
@@ -26,13 +26,13 @@ describe('transcribe_audio with a real model', () => {
 
   beforeAll(async () => {
     speech = await startSpeech();
-    const whole = await speak(sentence, 'mp3');
+    const whole = await createSpeech(sentence, 'mp3');
     web = await startWeb({
-      '/spoken.wav': page('audio/x-wav', await speak(sentence, 'wav')),
+      '/spoken.wav': page('audio/x-wav', await createSpeech(sentence, 'wav')),
       '/spoken.mp3': page('audio/mpeg', whole),
-      '/spoken.m4a': page('video/mp4', await speak(sentence, 'm4a')),
-      '/spoken.ogg': page('application/ogg', await speak(sentence, 'ogg')),
-      '/other.ogg': page('audio/ogg', await speak('My brother bought a new bicycle in the city.', 'ogg')),
+      '/spoken.m4a': page('video/mp4', await createSpeech(sentence, 'm4a')),
+      '/spoken.ogg': page('application/ogg', await createSpeech(sentence, 'ogg')),
+      '/other.ogg': page('audio/ogg', await createSpeech('My brother bought a new bicycle in the city.', 'ogg')),
       '/broken.m4a': page(
         'audio/mp4',
         Buffer.concat([Buffer.from('\0\0\0\x20ftypM4A \0\0\0\0'), Buffer.alloc(2_000, 7)]),

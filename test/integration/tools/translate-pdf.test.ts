@@ -10,7 +10,7 @@ import { isProblem } from '../../support/tools/call.ts';
 import { reports, runTool, toolContext } from '../../support/tools/context.ts';
 import { page, startWeb, type Web } from '../../support/tools/fetch/web.ts';
 import { germanAnswer } from '../../support/tools/model-words.ts';
-import { says, startModelLab, type ModelLab } from '../../support/tools/model-lab.ts';
+import { createAnswer, startModelLab, type ModelLab } from '../../support/tools/model-lab.ts';
 import { urlServices } from '../../support/tools/url-services.ts';
 import { columns, look, startPdfTranslator, type PageLayout } from '../../support/services/pdf-translator.ts';
 import type { LocalServer } from '../../support/services/python.ts';
@@ -55,7 +55,7 @@ describe('translate_pdf with BabelDOC', () => {
     web = await startWeb({ '/Two%20columns.pdf': page('application/pdf', columns()) });
     lab = await startModelLab({
       models: {
-        'alpha-v4-flash': says((prompt, system) => {
+        'alpha-v4-flash': createAnswer((prompt, system) => {
           systems.push(system);
           return germanAnswer(prompt);
         }),

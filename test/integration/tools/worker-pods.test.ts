@@ -19,9 +19,9 @@ import { startWorkerServer, type WorkerServer } from '../../../api/tools/engine/
 import { programFolder } from '../../../api/tools/engine/workers/worker-process.ts';
 import type { WorkerCall, Workers } from '../../../api/tools/engine/workers/workers.ts';
 import { silent } from '../../support/api/sample.ts';
-import { freePort } from '../../support/free-port.ts';
-import { until } from '../../support/kubernetes/until.ts';
-import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
+import { findFreePort } from '../../support/free-port.ts';
+import { waitUntil } from '../../support/kubernetes/until.ts';
+import { call, isProblem, createServices } from '../../support/tools/call.ts';
 
 const main = join(programFolder, 'api/tools/engine/workers/remote/server-main.ts');
 const module = new URL('../../../api/tools/builtin/run-code/worker.ts', import.meta.url);
@@ -31,7 +31,7 @@ afterEach(async () => {
 });
 
 async function startPod(port: number): Promise<ChildProcess> {
-  const internal = await freePort();
+  const internal = await findFreePort();
   const environment = {
     MOORAGE_PORT: String(port),
     MOORAGE_INTERNAL_PORT: String(internal),
@@ -60,14 +60,14 @@ const short = { module, input: code('1 + 1'), memoryMb: 192 };
 
 describe("a workers' pod", () => {
   test('runs a tool', async () => {
-    const port = await freePort();
+    const port = await findFreePort();
     await startPod(port);
-    const { result } = await call(createRunCodeTool(servicesWith({ workers: client(port) })), { code: '6 * 7' });
+    const { result } = await call(createRunCodeTool(createServices({ workers: client(port) })), { code: '6 * 7' });
     assert.match(JSON.stringify(result), /42/);
   });
 
   test('that is killed loses its running calls with an explanation, and new ones wait for the next pod', async () => {
-    const port = await freePort();
+    const port = await findFreePort();
     const pod = await startPod(port);
     const workers = client(port);
     const lost = assert.rejects(
@@ -83,12 +83,12 @@ describe("a workers' pod", () => {
   });
 
   test('that does not return is reported as such', async () => {
-    const workers = client(await freePort(), { searchMs: 500 });
+    const workers = client(await findFreePort(), { searchMs: 500 });
     await assert.rejects(workers.run(short, by('one')), isProblem('tool-busy', /No worker answers/));
   });
 
   test('that is asked to stop finishes running calls and returns waiting ones', async () => {
-    const port = await freePort();
+    const port = await findFreePort();
     const pod = await startPod(port);
     const workers = client(port);
     const running = workers.run(
@@ -108,7 +108,7 @@ describe("a workers' pod", () => {
   });
 
   test('stops the work of a call whose caller has disconnected', async () => {
-    const port = await freePort();
+    const port = await findFreePort();
     await startPod(port);
     const workers = client(port);
     const reason = new Error('gone');
@@ -125,7 +125,7 @@ describe("a workers' pod", () => {
   });
 
   test('of another version, which lacks the module, is skipped with a hint', async () => {
-    const port = await freePort();
+    const port = await findFreePort();
     await startPod(port);
     const workers = client(port);
     for (const path of ['api/tools/builtin/none/worker.ts', '../../../etc/passwd', 'lib/problem.ts'])
@@ -147,24 +147,24 @@ describe('several pods', () => {
   const running = (pods: readonly WorkerServer[]): number[] => pods.map((one) => one.tasks().running);
 
   test("share an API's tasks; one that does not respond is skipped, and tasks that one returns go to the other", async () => {
-    const port = await freePort();
+    const port = await findFreePort();
     const pods = [await pod('127.0.0.1', port), await pod('127.0.0.2', port)];
     const workers = client(port, { resolve: () => Promise.resolve(['127.0.0.3', '127.0.0.1', '127.0.0.2']) });
     const gone = new AbortController();
     const ends = (owner: string): Promise<void> =>
       assert.rejects(workers.run(endless, by(owner, { signal: gone.signal })));
     const calls = [ends('one'), ends('two')];
-    await until(() => isDeepStrictEqual(running(pods), [1, 1]));
+    await waitUntil(() => isDeepStrictEqual(running(pods), [1, 1]));
     calls.push(ends('three'), ends('four'));
-    await until(() => isDeepStrictEqual(running(pods), [2, 2]));
+    await waitUntil(() => isDeepStrictEqual(running(pods), [2, 2]));
     // The fifth waits at one of them, which is then asked to end.
     const fifth = workers.run(short, by('five'));
-    await until(() => pods.some((one) => one.tasks().waiting === 1));
+    await waitUntil(() => pods.some((one) => one.tasks().waiting === 1));
     const waits = pods.filter((one) => one.tasks().waiting === 1);
     assert.equal(waits.length, 1);
     const others = pods.filter((one) => !waits.includes(one));
     const drained = waits[0]?.drain();
-    await until(() => others[0]?.tasks().waiting === 1);
+    await waitUntil(() => others[0]?.tasks().waiting === 1);
     gone.abort();
     await Promise.all(calls);
     await drained;
@@ -225,7 +225,7 @@ describe('attack: a compromised pod', () => {
 });
 
 test('rejects input that is too large before sending it', async () => {
-  const port = await freePort();
+  const port = await findFreePort();
   await startPod(port);
   const input = new Uint8Array(65 * 1_048_576);
   await assert.rejects(

@@ -4,13 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startServer } from '../../../api/http/server.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { silent } from '../api/sample.ts';
-import { freePort } from '../free-port.ts';
+import { findFreePort } from '../free-port.ts';
 import { sampleToolApp } from '../tools/sample.ts';
 import { digTool } from './tools.ts';
 
 /** The gate is a file: open while it exists. */
 const [databaseUrl = '', gate = '', receiver = ''] = process.argv.slice(2);
-const port = await freePort();
+const port = await findFreePort();
 const sample = await sampleToolApp({
   tools: [
     digTool(async () => {

@@ -8,7 +8,11 @@ export const versions = ['1.0', '0.3'] as const;
 export type Version = (typeof versions)[number];
 
 /** A client that speaks this version; the card offers both. `fetchImpl` stands for who calls. */
-export async function clientOf(baseUrl: string, version: Version, fetchImpl: typeof fetch = fetch): Promise<Client> {
+export async function createClient(
+  baseUrl: string,
+  version: Version,
+  fetchImpl: typeof fetch = fetch,
+): Promise<Client> {
   const card = await new DefaultAgentCardResolver().resolve(baseUrl);
   const spoken: AgentCard = {
     ...card,
@@ -55,20 +59,20 @@ export function request(
   };
 }
 
-export function asTask(answer: Message | Task): Task {
+export function assertTask(answer: Message | Task): Task {
   assert.ok('status' in answer, JSON.stringify(answer));
   return answer;
 }
 
-export const stateOf = ({ status }: Pick<Task, 'status'>): string => TaskState[status?.state ?? -1] ?? 'none';
+export const formatState = ({ status }: Pick<Task, 'status'>): string => TaskState[status?.state ?? -1] ?? 'none';
 
 /** What an event of a stream says, in a line. */
-export function lineOf({ payload }: StreamResponse): string {
+export function formatEvent({ payload }: StreamResponse): string {
   switch (payload?.$case) {
     case 'task':
-      return `task ${stateOf(payload.value)}`;
+      return `task ${formatState(payload.value)}`;
     case 'statusUpdate':
-      return `status ${stateOf(payload.value)}${wordsOf(payload.value)}`;
+      return `status ${formatState(payload.value)}${wordsOf(payload.value)}`;
     case 'artifactUpdate':
       return `artifact ${payload.value.artifact?.parts.map(({ content }) => content?.$case).join('+') ?? ''}`;
     default:

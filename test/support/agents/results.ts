@@ -21,7 +21,7 @@ export function expectCost({ cost_usd: cost, cost_source: source }: Envelope): v
 }
 
 /** The file of a result, read from its address as an agent would. */
-export async function fileOf(
+export async function readFileOfResult(
   { artifact }: Envelope,
   { baseUrl, fetch }: { readonly baseUrl: string; readonly fetch: typeof globalThis.fetch },
 ): Promise<Uint8Array> {

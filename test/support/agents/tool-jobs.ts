@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { demoNotice } from '../../../api/models/router/demo-router.ts';
 import { lookAtDeck, lookAtPicture } from './looks.ts';
 import type { Job, Place } from './place.ts';
-import { expectCost, fileOf, type CallTool, type Envelope } from './results.ts';
+import { expectCost, readFileOfResult, type CallTool, type Envelope } from './results.ts';
 
 const flow = `flowchart TD
   A[Order comes in] --> B{In stock?}
@@ -31,7 +31,7 @@ export function toolJobs(place: Place, through: CallTool): Job[] {
     expectCost(result);
     return result;
   };
-  const picture = async (result: Envelope): Promise<string> => lookAtPicture(await fileOf(result, place));
+  const picture = async (result: Envelope): Promise<string> => lookAtPicture(await readFileOfResult(result, place));
   return [
     {
       name: 'a flow chart as a picture',
@@ -53,7 +53,7 @@ export function toolJobs(place: Place, through: CallTool): Job[] {
       name: 'a deck from an outline, as a PDF, whose text is read again',
       run: async () => {
         const deck = await call('make_slides', { markdown: outline });
-        const slides = await lookAtDeck(await fileOf(deck, place));
+        const slides = await lookAtDeck(await readFileOfResult(deck, place));
         assert.match(slides.join('\n'), /Harbour report 2026[^]*412 ships[^]*northern channel/);
         const pdf = await call('convert_to_pdf', { artifact: artifactOf(deck) });
         const read = await call('extract_pdf', { artifact: artifactOf(pdf) });

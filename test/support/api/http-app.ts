@@ -17,7 +17,7 @@ import { createHttpMetrics } from '../../../lib/telemetry.ts';
 import { createBlockList } from '../../../lib/subnets.ts';
 import { baseUrl, silent } from './sample.ts';
 
-export function appOf(endpoints: readonly Endpoint[], protocols: readonly ProtocolMount[] = []): RequestListener {
+export function createApp(endpoints: readonly Endpoint[], protocols: readonly ProtocolMount[] = []): RequestListener {
   return createRequestListener({
     endpoints,
     protocols,
@@ -36,7 +36,7 @@ export interface EndpointInput {
 }
 
 /** An endpoint that takes any parameters. */
-export function endpointAt(
+export function findEndpoint(
   method: Method,
   path: string,
   handler: (given: EndpointInput, context: RequestContext) => unknown,

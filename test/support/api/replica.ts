@@ -19,7 +19,7 @@ import { ensureCertificate } from '../../../localnode/node/control-plane/certifi
 import { createClient, createReflector, readFileConnection, type Connection } from '../../../lib/kubernetes/index.ts';
 import { createHttpMetrics } from '../../../lib/telemetry.ts';
 import { silent } from './sample.ts';
-import { established, type ApiServer } from '../kubernetes/api-server.ts';
+import { waitUntilEstablished, type ApiServer } from '../kubernetes/api-server.ts';
 
 export const namespaces = { apps: 'moorage-apps', builds: 'moorage-builds' } as const;
 const user = 'system:serviceaccount:moorage-system:moorage-api';
@@ -65,7 +65,7 @@ export async function prepare(server: ApiServer): Promise<void> {
     '-f',
     new URL('../../../crds/hostedapps.yaml', import.meta.url).pathname,
   );
-  await established(server, 'hostedapps.moorage.dev');
+  await waitUntilEstablished(server, 'hostedapps.moorage.dev');
   for (const namespace of Object.values(namespaces)) await server.kubectl('create', 'namespace', namespace);
   await applyText(server, rights);
 }

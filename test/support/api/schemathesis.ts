@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { z } from 'zod';
-import { exclusively } from '../exclusively.ts';
+import { runExclusively } from '../exclusively.ts';
 import { paths } from '../../../localnode/paths.ts';
 
 const version = '4.32.5';
@@ -38,7 +38,7 @@ export async function runSchemathesis({
   examples,
   config,
 }: SchemathesisOptions): Promise<SchemathesisResult> {
-  const program = await exclusively(install);
+  const program = await runExclusively(install);
   const folder = mkdtempSync(join(tmpdir(), 'moorage-schemathesis-'));
   try {
     writeFileSync(join(folder, 'schemathesis.toml'), config);

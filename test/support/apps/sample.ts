@@ -13,7 +13,7 @@ import { GuardedFetcher } from '../../../api/tools/fetch/fetcher.ts';
 import type { ToolDependencies, Tool } from '../../../api/tools/tool.ts';
 import type { WritableStore } from '../../../lib/kubernetes/index.ts';
 import { baseUrl, site, sampleApp, sampleApps, silent } from '../api/sample.ts';
-import { liveAt } from '../discovery/sample.ts';
+import { createLiveStatus } from '../discovery/sample.ts';
 import { sampleTools } from '../tools/sample-tools.ts';
 import { send } from '../api/send.ts';
 
@@ -51,7 +51,7 @@ export async function sampleAppsServer({
     models: readModelSettings({ DATABASE_URL: migratedDatabase, ...environment }),
     tools: readToolSettings(environment),
     appCalls: readAppSettings(environment),
-    apps: { apps: index, site, originOf: ({ metadata }) => origins.get(metadata.name) ?? 'http://127.0.0.1:1' },
+    apps: { apps: index, site, resolveOrigin: ({ metadata }) => origins.get(metadata.name) ?? 'http://127.0.0.1:1' },
     findModelApp: () => undefined,
     submitting: [],
     fetcher: new GuardedFetcher(),
@@ -77,12 +77,12 @@ export async function sampleAppsServer({
       servers.push(server);
       const address = server.address();
       origins.set(slug, `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`);
-      const made = change(sampleApp(slug, undefined, liveAt(`https://${slug}.moorage.test/`)));
+      const made = change(sampleApp(slug, undefined, createLiveStatus(`https://${slug}.moorage.test/`)));
       store.set(made);
       return made;
     },
     hostNothing(slug) {
-      store.set(sampleApp(slug, undefined, liveAt(`https://${slug}.moorage.test/`)));
+      store.set(sampleApp(slug, undefined, createLiveStatus(`https://${slug}.moorage.test/`)));
     },
     async stop() {
       await api.stop();
@@ -95,6 +95,6 @@ export async function sampleAppsServer({
 }
 
 /** Switches the operations of an app on. */
-export function withAgents(app: App, paths: { openapi?: string; mcp?: string } = {}): App {
+export function addAgentPaths(app: App, paths: { openapi?: string; mcp?: string } = {}): App {
   return { ...app, spec: { ...app.spec, agents: { enabled: true, openapi: '/openapi.json', mcp: '/mcp', ...paths } } };
 }

@@ -4,7 +4,7 @@
 import { connect, type Socket } from 'node:net';
 import { execa } from 'execa';
 import { stringify } from 'yaml';
-import { kubectl, systemNamespace } from '../cluster.ts';
+import { runKubectl, systemNamespace } from '../cluster.ts';
 import type { LiteLlm } from '../models/litellm.ts';
 
 const namespace = 'moorage-demo-router';
@@ -22,18 +22,27 @@ export interface RouterOfCluster {
 /** Points the API at the router. */
 export async function useRouter(router: LiteLlm): Promise<RouterOfCluster> {
   const port = Number(new URL(router.url).port);
-  const image = await kubectl(
+  const image = await runKubectl(
     ...['-n', systemNamespace, 'get', 'deployment', 'moorage-api'],
     ...['-o', 'jsonpath={.spec.template.spec.containers[0].image}'],
   );
   const objects = relayObjects(image);
   await apply(objects);
-  await kubectl('-n', namespace, 'rollout', 'status', `deployment/${name}`, '--timeout=60s');
-  const pod = await kubectl('-n', namespace, 'get', 'pods', '-l', `app.kubernetes.io/name=${name}`, '-o', podAddress);
+  await runKubectl('-n', namespace, 'rollout', 'status', `deployment/${name}`, '--timeout=60s');
+  const pod = await runKubectl(
+    '-n',
+    namespace,
+    'get',
+    'pods',
+    '-l',
+    `app.kubernetes.io/name=${name}`,
+    '-o',
+    podAddress,
+  );
   const offer = offerConnections(pod, port);
   const api = ['-n', systemNamespace, 'set', 'env', 'deployment/moorage-api'];
   const before = await environment();
-  await kubectl(
+  await runKubectl(
     ...api,
     'MOORAGE_ROUTER_KIND=litellm',
     `MOORAGE_ROUTER_URL=http://${name}.${namespace}.svc.cluster.local`,
@@ -42,22 +51,22 @@ export async function useRouter(router: LiteLlm): Promise<RouterOfCluster> {
   await rolledOut();
   return {
     async remove() {
-      await kubectl(...api, ...before, 'MOORAGE_ROUTER_KEY-');
+      await runKubectl(...api, ...before, 'MOORAGE_ROUTER_KEY-');
       await rolledOut();
       for (const { kind } of objects)
-        await kubectl('-n', namespace, 'delete', kind, name, '--ignore-not-found', '--wait=false');
+        await runKubectl('-n', namespace, 'delete', kind, name, '--ignore-not-found', '--wait=false');
       offer.end();
     },
   };
 }
 
 async function environment(): Promise<string[]> {
-  const list = await kubectl('-n', systemNamespace, 'set', 'env', 'deployment/moorage-api', '--list');
+  const list = await runKubectl('-n', systemNamespace, 'set', 'env', 'deployment/moorage-api', '--list');
   return list.split('\n').filter((line) => /^MOORAGE_ROUTER_(?:KIND|URL)=/.test(line));
 }
 
 async function rolledOut(): Promise<void> {
-  await kubectl('-n', systemNamespace, 'rollout', 'status', 'deployment/moorage-api', '--timeout=120s');
+  await runKubectl('-n', systemNamespace, 'rollout', 'status', 'deployment/moorage-api', '--timeout=120s');
 }
 
 const podAddress = 'jsonpath={.items[0].status.podIP}';

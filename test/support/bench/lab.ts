@@ -64,7 +64,7 @@ export function rightAnswer(grader: Grader, values: Values): string {
 /** Which question a prompt is: its place among all of a campaign, and its right answer. */
 export type Key = ReadonlyMap<string, { readonly place: number; readonly right: string }>;
 
-export function keyOf(manifest: BenchmarkManifest, seeds: Seeds, runs: number): Key {
+export function createKey(manifest: BenchmarkManifest, seeds: Seeds, runs: number): Key {
   return new Map(
     manifest.tasks.flatMap((task, index) =>
       Array.from({ length: runs }, (_none, k) => {

@@ -3,13 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { paths } from '../../../localnode/paths.ts';
-import { exclusively } from '../exclusively.ts';
+import { runExclusively } from '../exclusively.ts';
 
 const packages = ['numpy==2.2.6', 'scipy==1.15.3', 'pandas==2.2.3', 'statsmodels==0.14.4'];
 
 /** Runs a Python script with JSON on its standard input. @returns the JSON that it writes */
 export async function runStatsmodels(script: string, input: unknown): Promise<unknown> {
-  const python = await exclusively(install);
+  const python = await runExclusively(install);
   const output = execFileSync(python, [script], {
     input: JSON.stringify(input),
     encoding: 'utf8',

@@ -12,8 +12,8 @@ import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { createBlockList } from '../../../lib/subnets.ts';
 import { sampleApp, sampleApps, silent, site } from '../api/sample.ts';
-import { liveAt } from '../discovery/sample.ts';
-import { freePort } from '../free-port.ts';
+import { createLiveStatus } from '../discovery/sample.ts';
+import { findFreePort } from '../free-port.ts';
 import { migratedDatabase } from '../ledger/snapshot.ts';
 
 export interface GuideSite {
@@ -23,7 +23,7 @@ export interface GuideSite {
 }
 
 export async function startGuideSite(): Promise<GuideSite> {
-  const baseUrl = `http://127.0.0.1:${await freePort()}`;
+  const baseUrl = `http://127.0.0.1:${await findFreePort()}`;
   const router = await startDemoRouter(readCatalog());
   const hello = await startHello();
   const api = createApi({
@@ -33,9 +33,9 @@ export async function startGuideSite(): Promise<GuideSite> {
     tools: readToolSettings({}),
     appCalls: readAppSettings({}),
     apps: {
-      apps: sampleApps(sampleApp('hello', undefined, liveAt('https://hello.apps.test/'))).apps,
+      apps: sampleApps(sampleApp('hello', undefined, createLiveStatus('https://hello.apps.test/'))).apps,
       site,
-      originOf: () => hello.origin,
+      resolveOrigin: () => hello.origin,
     },
     findModelApp: () => undefined,
     submitting: createSubmitWithoutCluster(baseUrl),

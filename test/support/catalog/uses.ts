@@ -30,6 +30,6 @@ export async function addUses(database: Database, uses: readonly Use[]): Promise
 }
 
 /** Calls of an app by one caller, so many hours ago each. */
-export function callsOf(app: string, caller: string, ...hours: number[]): Use[] {
+export function createCalls(app: string, caller: string, ...hours: number[]): Use[] {
   return hours.map((one) => ({ kind: 'app', app, caller, hours: one, latency: 100 }));
 }

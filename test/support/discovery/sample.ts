@@ -37,7 +37,7 @@ export const silentTool: Tool = defineTool({
 });
 
 /** The status of an app that answers. */
-export function liveAt(url: string): HostedAppStatus {
+export function createLiveStatus(url: string): HostedAppStatus {
   return {
     phase: 'Live',
     url,

@@ -16,7 +16,7 @@ import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { createBlockList } from '../../../lib/subnets.ts';
 import { sampleApps, sampleServices, silent, site } from '../api/sample.ts';
-import { freePort } from '../free-port.ts';
+import { findFreePort } from '../free-port.ts';
 import { migratedDatabase } from '../ledger/snapshot.ts';
 
 export interface WholeApi {
@@ -40,7 +40,7 @@ export async function startWholeApi({ databaseUrl = migratedDatabase, open }: Wh
     MOORAGE_FREE_QUOTA_USD: '10',
     MOORAGE_DAILY_CAP_USD: '100',
   };
-  const port = await freePort();
+  const port = await findFreePort();
   const url = `http://127.0.0.1:${port}`;
   const { apps } = sampleApps();
   const api = createApi({

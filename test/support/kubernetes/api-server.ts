@@ -8,8 +8,8 @@ import { prepareControlPlane } from '../../../localnode/node/control-plane/contr
 import { writeKubeconfig } from '../../../localnode/node/control-plane/certificates.ts';
 import { ensureProcess, stopProcess, type ProcessSpec } from '../../../localnode/node/daemons/processes.ts';
 import { run, waitFor } from '../../../localnode/shell.ts';
-import { exclusively } from '../exclusively.ts';
-import { freePort } from '../free-port.ts';
+import { runExclusively } from '../exclusively.ts';
+import { findFreePort } from '../free-port.ts';
 import { apiServerLease, openLease } from '../servers/lease.ts';
 
 export interface ApiServer {
@@ -60,10 +60,10 @@ export async function startApiServer(): Promise<ApiServer> {
 
 /** Starts etcd and kube-apiserver (compiled into the cache if need be) on free ports. */
 export async function startOwnApiServer(): Promise<OwnApiServer> {
-  await exclusively(() => buildPart('kubernetes'));
+  await runExclusively(() => buildPart('kubernetes'));
   const folder = await mkdtemp(join(tmpdir(), 'moorage-api-server-'));
   const folders = { run: join(folder, 'run'), logs: join(folder, 'log') };
-  const [apiPort, etcdPort, etcdPeerPort] = [await freePort(), await freePort(), await freePort()];
+  const [apiPort, etcdPort, etcdPeerPort] = [await findFreePort(), await findFreePort(), await findFreePort()];
   const plane = await prepareControlPlane({
     ...{
       binaries: getBinariesFolder('kubernetes'),
@@ -117,7 +117,7 @@ export async function startOwnApiServer(): Promise<OwnApiServer> {
 }
 
 /** Runs `body` against a fresh API server and stops it afterwards, whatever happens. */
-export async function withApiServer<T>(body: (server: ApiServer) => Promise<T>): Promise<T> {
+export async function runWithApiServer<T>(body: (server: ApiServer) => Promise<T>): Promise<T> {
   const server = await startApiServer();
   try {
     return await body(server);
@@ -130,7 +130,10 @@ export async function withApiServer<T>(body: (server: ApiServer) => Promise<T>):
  * Waits until the API server serves these CRDs. A CRD that was just made has no conditions yet, on which `kubectl wait`
  * gives up at once.
  */
-export async function established(server: Pick<ApiServer, 'kubectl'>, ...crds: readonly string[]): Promise<void> {
+export async function waitUntilEstablished(
+  server: Pick<ApiServer, 'kubectl'>,
+  ...crds: readonly string[]
+): Promise<void> {
   const names = crds.map((crd) => `crd/${crd}`);
   await waitFor(
     `${crds.join(' and ')} being served`,

@@ -10,7 +10,7 @@ import {
   type ReflectorOptions,
 } from '../../../lib/kubernetes/index.ts';
 import { FakeApi } from './fake-api.ts';
-import { until } from './until.ts';
+import { waitUntil } from './until.ts';
 
 /** Where the things are on the server. */
 export const KIND = 'apis/example.dev/v1/things';
@@ -82,7 +82,7 @@ export async function bench(
     reflector,
     changes,
     same: () =>
-      until(() => JSON.stringify(versions(reflector.store.list())) === JSON.stringify(versions(api.objects(KIND)))),
+      waitUntil(() => JSON.stringify(versions(reflector.store.list())) === JSON.stringify(versions(api.objects(KIND)))),
     lists: () => api.count('GET', (url) => !url.searchParams.has('watch')),
     watches: () => api.count('GET', (url) => url.searchParams.has('watch')),
     opened: () => opened,
@@ -95,7 +95,7 @@ export async function bench(
 }
 
 /** Starts both, waits for the cache and the first watch, and ends them after the test. */
-export async function started(
+export async function startReflector(
   t: TestContext,
   prepare?: (api: FakeApi) => void,
   options?: Partial<ReflectorOptions<KubeObject>>,
@@ -103,7 +103,7 @@ export async function started(
   const made = await bench(prepare, options);
   t.onTestFinished(() => made.stop());
   await made.reflector.store.waitUntilSynced();
-  await until(() => made.api.watching === 1);
+  await waitUntil(() => made.api.watching === 1);
   return made;
 }
 

@@ -66,7 +66,7 @@ export function pipelinePod(changes: { clone?: Fields; build?: Fields; pod?: Fie
   };
 }
 
-export const podNamed = (namespace: Namespace, name: string, spec: Fields): object => ({
+export const createNamedPod = (namespace: Namespace, name: string, spec: Fields): object => ({
   apiVersion: 'v1',
   kind: 'Pod',
   metadata: { name, namespace },

@@ -2,6 +2,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Resolves when `condition` holds, asking every few milliseconds. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+export async function waitUntil(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await delay(2);
 }

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { ensureAuthority, ensureCertificate } from '../../../localnode/node/control-plane/certificates.ts';
 import { prepareDatabase } from '../../../api/billing/database/prepare.ts';
-import { exclusively } from '../exclusively.ts';
+import { runExclusively } from '../exclusively.ts';
 import { openLease, postgresLease } from '../servers/lease.ts';
 
 /** Databases on a server that other files use at the same time. */
@@ -44,17 +44,17 @@ function withRole(url: string, role: string): string {
 }
 
 /** The same database for a superuser, such as for a test that disables triggers. */
-export function asSuperuser(url: string): string {
+export function toSuperuserUrl(url: string): string {
   return withRole(url, 'postgres');
 }
 
 /** The same database for the owner of the schema. */
-export function asMigrator(url: string): string {
+export function toMigratorUrl(url: string): string {
   return withRole(url, migratorRole);
 }
 
 /** The same database for the API. */
-export function asRuntime(url: string): string {
+export function toRuntimeUrl(url: string): string {
   return withRole(url, runtimeRole);
 }
 
@@ -173,7 +173,7 @@ export async function makeCertificate(
   folder: string,
   commonName: string,
 ): Promise<NonNullable<PostgresOptions['tls']>> {
-  await exclusively(programs);
+  await runExclusively(programs);
   const authority = await ensureAuthority(folder, { name: 'ca', commonName });
   const tls = await ensureCertificate(folder, authority, {
     name: 'database',
@@ -209,8 +209,8 @@ export async function sharePostgres(): Promise<SharedPostgres> {
       }
       const url = adminUrl.replace('/postgres?', `/${own}?`);
       // Rights and settings of the database itself are not copied.
-      await prepareDatabase({ runtimeUrl: asRuntime(url), migratorUrl: asMigrator(url), adminUrl: url });
-      return asRuntime(url);
+      await prepareDatabase({ runtimeUrl: toRuntimeUrl(url), migratorUrl: toMigratorUrl(url), adminUrl: url });
+      return toRuntimeUrl(url);
     },
     stop: () => Promise.resolve(),
   };
@@ -234,7 +234,7 @@ export function dumpSchema(url: string): string {
 
 /** Starts PostgreSQL, installing it first where the machine has none. Stop it at the end. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<Postgres> {
-  const bin = await exclusively(programs);
+  const bin = await runExclusively(programs);
   const as = identity();
   const folder = mkdtempSync(join(tmpdir(), 'moorage-postgres-'));
   if (as.uid !== undefined && as.gid !== undefined) chownSync(folder, as.uid, as.gid);
@@ -277,8 +277,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     createEmptyDatabase,
     createDatabase: async (name) => {
       const adminUrl = await createEmptyDatabase(name);
-      const runtimeUrl = asRuntime(adminUrl);
-      await prepareDatabase({ runtimeUrl, migratorUrl: asMigrator(adminUrl), adminUrl });
+      const runtimeUrl = toRuntimeUrl(adminUrl);
+      await prepareDatabase({ runtimeUrl, migratorUrl: toMigratorUrl(adminUrl), adminUrl });
       return runtimeUrl;
     },
     crash: async () => {

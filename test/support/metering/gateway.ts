@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool, request } from 'undici';
 import { stringify } from 'yaml';
 import { getBinaryPath, buildPart } from '../../../localnode/binaries/build.ts';
-import { freePort } from '../free-port.ts';
+import { findFreePort } from '../free-port.ts';
 
 /** Arguments by which Traefik writes what is metered, as in localnode/manifests/traefik.yaml. */
 export const accessLogArguments = (file: string): string[] => [
@@ -53,7 +53,7 @@ async function startBackend(): Promise<{ port: number; close: () => void }> {
 export async function makeGateway({ folder, args }: GatewayOptions): Promise<Gateway> {
   await buildPart('traefik');
   const backend = await startBackend();
-  const port = await freePort();
+  const port = await findFreePort();
   const routes = join(folder, `routes-${port}.yaml`);
   await writeFile(
     routes,

@@ -54,7 +54,7 @@ export function shipperProgram({ log, receiver, tokenFile, port, limitMiB = 512 
 }
 
 /** Waits until a server answers at /healthz. */
-export async function healthy(port: number): Promise<void> {
+export async function waitUntilHealthy(port: number): Promise<void> {
   while (
     !(await fetch(`http://127.0.0.1:${port}/healthz`).then(
       ({ ok }) => ok,

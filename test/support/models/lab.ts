@@ -9,7 +9,7 @@ import { stringify } from 'yaml';
 import { formatMoney, fromPicoDollars } from '../../../api/billing/ledger/money.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { type LiteLlm, type MockModel } from './litellm.ts';
-import { freePort } from '../free-port.ts';
+import { findFreePort } from '../free-port.ts';
 
 export interface ApiProcess {
   readonly url: string;
@@ -37,7 +37,7 @@ const repository = join(import.meta.dirname, '..', '..', '..');
 
 /** Starts `api/alone.ts`; callers' addresses are those in X-Forwarded-For. */
 export async function startApi({ databaseUrl, router, environment = {} }: ApiSettings): Promise<ApiProcess> {
-  const port = await freePort();
+  const port = await findFreePort();
   const state = mkdtempSync(join(tmpdir(), 'moorage-api-'));
   // The same salt for all replicas, as in a cluster.
   writeFileSync(join(state, 'caller-salt'), 'a-salt-of-the-tests-that-is-long-enough');
@@ -92,7 +92,7 @@ export async function post(
 }
 
 /** The models of models.yaml as LiteLLM offers them, at the same prices. */
-export function mocksOfCatalog(): MockModel[] {
+export function createCatalogMocks(): MockModel[] {
   const { models, embeddings } = readCatalog();
   const perToken = (perMillion: bigint): string => formatMoney(fromPicoDollars(perMillion / 1_000_000n));
   return [
@@ -139,7 +139,7 @@ export function exactModelsFile(folder: string): string {
 }
 
 /** Runs jobs with so many at once. */
-export async function inParallel<Job, Result>(
+export async function runInParallel<Job, Result>(
   jobs: readonly Job[],
   width: number,
   run: (job: Job, index: number) => Promise<Result>,

@@ -10,9 +10,9 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { parseBilled, type Money } from '../../../api/billing/ledger/money.ts';
 import { parseExact } from '../../../api/models/router/openrouter.ts';
-import { exclusively } from '../exclusively.ts';
+import { runExclusively } from '../exclusively.ts';
 import { paths } from '../../../localnode/paths.ts';
-import { freePort } from '../free-port.ts';
+import { findFreePort } from '../free-port.ts';
 
 /** The newest version whose dependencies can be had from a mirror that lags behind. */
 const version = '1.106.0';
@@ -52,12 +52,12 @@ export interface LiteLlm {
 
 /** Starts the proxy. Stop it at the end. */
 export async function startLiteLlm(models: readonly MockModel[], workers = 1): Promise<LiteLlm> {
-  const program = await exclusively(install);
+  const program = await runExclusively(install);
   const folder = mkdtempSync(join(tmpdir(), 'moorage-litellm-'));
   const key = 'sk-platform-0123456789';
   const spendLog = join(folder, 'spend.jsonl');
   const spendRows = join(folder, 'rows.jsonl');
-  const port = await freePort();
+  const port = await findFreePort();
   writeFileSync(join(folder, 'spend_log.py'), writer);
   writeFileSync(join(folder, 'config.yaml'), stringify(configOf(models, key)));
   const child = spawn(

@@ -5,17 +5,17 @@ import { applyStatus } from '../../../lib/kubernetes/index.ts';
 import {
   acceptRoute,
   buildWell,
-  cloned,
-  deploymentOf,
-  ended,
+  createCloneEnd,
+  awaitDeployment,
+  createEndedContainer,
   failJob,
-  imageOf,
+  formatImage,
   rollOut,
-  startedJob,
+  awaitStartedJob,
   startJob,
   writePod,
 } from '../operator/stand-in.ts';
-import { all, until } from '../operator/world.ts';
+import { listAll, waitFor } from '../operator/world.ts';
 import { unbilled, type Lab } from './lab.ts';
 
 const finding = {
@@ -38,13 +38,13 @@ export async function buildApps(lab: Pick<Lab, 'world'>): Promise<void> {
 export async function goLive({ world }: Pick<Lab, 'world'>, name: string): Promise<void> {
   const { client } = world;
   await world.submit(name);
-  const commit = await until('the commit', async () => (await world.app(name))?.status?.source?.commit);
-  const job = await startedJob(world, name);
-  await buildWell(client, job, commit, imageOf(job, 'a'));
-  await rollOut(client, await deploymentOf(world, name, imageOf(job, 'a')));
+  const commit = await waitFor('the commit', async () => (await world.app(name))?.status?.source?.commit);
+  const job = await awaitStartedJob(world, name);
+  await buildWell(client, job, commit, formatImage(job, 'a'));
+  await rollOut(client, await awaitDeployment(world, name, formatImage(job, 'a')));
   await scheduleOnNode(world);
   await acceptRoute(world, name);
-  await until(`${name} to be live`, async () => (await world.app(name))?.status?.phase === 'Live');
+  await waitFor(`${name} to be live`, async () => (await world.app(name))?.status?.phase === 'Live');
 }
 
 /** An app that the review refuses. */
@@ -55,27 +55,30 @@ export async function reject(lab: Pick<Lab, 'world'>, name: string): Promise<voi
 
 /** The build of an app, once it is started, ends by a rejection. */
 export async function rejectStarted({ world }: Pick<Lab, 'world'>, name: string): Promise<void> {
-  const job = await startedJob(world, name);
+  const job = await awaitStartedJob(world, name);
   const commit = job.metadata.annotations?.[annotations.commit] ?? '';
   await startJob(world.client, job);
-  const containers = [cloned(commit), ended('review', 42, { rejected: true, findings: [finding] })];
+  const containers = [
+    createCloneEnd(commit),
+    createEndedContainer('review', 42, { rejected: true, findings: [finding] }),
+  ];
   await writePod(world.client, job, containers, 'Failed');
   await failJob(world.client, job, 'PodFailurePolicy');
-  await until(`the rejection of ${name}`, async () => (await world.app(name))?.status?.phase === 'Rejected');
+  await waitFor(`the rejection of ${name}`, async () => (await world.app(name))?.status?.phase === 'Rejected');
 }
 
 /** A build that ends by a fault of the platform. */
 export async function faultBuild({ world }: Pick<Lab, 'world'>, name: string): Promise<void> {
   await world.submit(name);
-  const job = await startedJob(world, name);
+  const job = await awaitStartedJob(world, name);
   await startJob(world.client, job);
   await failJob(world.client, job, 'BackoffLimitExceeded');
-  await until('the fault', async () => (await world.app(name))?.status?.history?.[0]?.result === 'Faulted');
+  await waitFor('the fault', async () => (await world.app(name))?.status?.history?.[0]?.result === 'Faulted');
 }
 
 /** Pods of apps are on the one node, as a scheduler and a kubelet would have it. */
 async function scheduleOnNode(world: Lab['world']): Promise<void> {
-  for (const { metadata } of await all(world.client, pods, 'moorage-apps'))
+  for (const { metadata } of await listAll(world.client, pods, 'moorage-apps'))
     await applyStatus(
       world.client,
       pods,

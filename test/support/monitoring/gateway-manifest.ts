@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { paths } from '../../../localnode/paths.ts';
-import { named, object, type Rendered } from '../chart.ts';
+import { findNamed, object, type Rendered } from '../chart.ts';
 
 /** Its Deployment. */
 export function gatewayDeployment(): Rendered {
@@ -14,5 +14,5 @@ export function gatewayDeployment(): Rendered {
     .replaceAll(/@[A-Z]+:[a-z]+@/g, 'image')
     .replaceAll(/@[A-Z_]+@/g, '1');
   const objects = parseAllDocuments(manifest).map((document) => object.parse(document.toJS()));
-  return named(objects, 'Deployment', 'traefik');
+  return findNamed(objects, 'Deployment', 'traefik');
 }

@@ -10,8 +10,8 @@ import { z } from 'zod';
 import { contentTypes } from '../../../api/accounting/metering/log-receiver.ts';
 import { writeRequest } from '../../../api/accounting/metering/shipper/sender.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
-import { environmentOf, render, required } from '../chart.ts';
-import { freePort } from '../free-port.ts';
+import { readEnvironment, render, required } from '../chart.ts';
+import { findFreePort } from '../free-port.ts';
 import { startPostgres, type Postgres } from '../ledger/postgres.ts';
 import { completion, reply, startScriptedRouter, type Script } from '../models/scripted-router.ts';
 import { receiptKey } from '../receipts/record.ts';
@@ -222,9 +222,9 @@ function scripts(faults: Faults): Record<string, Script> {
 }
 
 /** What the chart gives the API as plain text, but for its tools behind services. */
-function apiEnvironment(objects: Parameters<typeof environmentOf>[0]): Record<string, string> {
+function apiEnvironment(objects: Parameters<typeof readEnvironment>[0]): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(environmentOf(objects, 'api')).flatMap(([name, value]) =>
+    Object.entries(readEnvironment(objects, 'api')).flatMap(([name, value]) =>
       value === undefined || value === '' ? [] : [[name, value]],
     ),
   );
@@ -268,6 +268,6 @@ async function runProgram(
 
 async function portsOf<Name extends string>(...names: readonly Name[]): Promise<Record<Name, number>> {
   const ports: [string, number][] = [];
-  for (const name of names) ports.push([name, await freePort()]);
+  for (const name of names) ports.push([name, await findFreePort()]);
   return Object.fromEntries(ports) as Record<Name, number>;
 }

@@ -3,7 +3,7 @@ import { describeProduct } from '../../../docs/generator/product.ts';
 import { createRegistry } from '../../../lib/telemetry.ts';
 
 /** Names of metrics in an expression, those of histograms with their suffix. */
-export function metricsOf(expr: string): string[] {
+export function listMetrics(expr: string): string[] {
   const bare = expr.replaceAll(/"[^"]*"/g, '""');
   return [...new Set([...bare.matchAll(/\b(?:moorage|process|nodejs)_[a-z0-9_]+/g)].map(([name]) => name))];
 }
@@ -11,7 +11,7 @@ export function metricsOf(expr: string): string[] {
 let known: ReadonlySet<string> | undefined;
 
 /** Names of series that some process exports. */
-export function knownMetrics(): ReadonlySet<string> {
+export function listKnownMetrics(): ReadonlySet<string> {
   return (known ??= new Set(
     [...Object.values(describeProduct().metrics).flat(), ...createRegistry().getMetricsAsArray()].flatMap(
       ({ name, type }) =>

@@ -4,14 +4,14 @@ import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { paths } from '../../../localnode/paths.ts';
 import { run } from '../../../localnode/shell.ts';
-import { exclusively } from '../exclusively.ts';
+import { runExclusively } from '../exclusively.ts';
 
 const folder = join(paths.cache, 'debian', 'prometheus');
 
 /** The path of one of its programs, unpacked first where the machine has none. */
 export async function prometheusProgram(name: 'prometheus' | 'promtool'): Promise<string> {
   const program = join(folder, 'usr', 'bin', name);
-  await exclusively(async () => {
+  await runExclusively(async () => {
     if (!existsSync(program)) await unpack();
   });
   return program;

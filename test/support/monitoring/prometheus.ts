@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { freePort } from '../free-port.ts';
+import { findFreePort } from '../free-port.ts';
 import { prometheusProgram } from './programs.ts';
 
 const labels = z.record(z.string(), z.string());
@@ -48,7 +48,7 @@ export interface PrometheusOptions {
 }
 
 /** Reads from one that runs. */
-export function prometheusAt(url: string): Omit<Prometheus, 'stop'> {
+export function createPrometheusClient(url: string): Omit<Prometheus, 'stop'> {
   const ask = async <Schema extends z.ZodType>(
     path: string,
     query: Record<string, string>,
@@ -90,7 +90,7 @@ export async function startPrometheus(options: PrometheusOptions): Promise<Prome
   };
   await writeFile(join(folder, 'prometheus.yaml'), stringify(config));
   if (rules !== undefined) await writeFile(join(folder, 'rules.yaml'), rules);
-  const address = `127.0.0.1:${await freePort()}`;
+  const address = `127.0.0.1:${await findFreePort()}`;
   const child = spawn(
     program,
     [
@@ -111,7 +111,7 @@ export async function startPrometheus(options: PrometheusOptions): Promise<Prome
     if (answer?.ok === true) break;
     await sleep(50);
   }
-  const prometheus = prometheusAt(url);
+  const prometheus = createPrometheusClient(url);
   // What happens before the first scrape is no increase.
   const count = Object.values(targets).flat().length;
   while ((await prometheus.query('up == 1')).length < count) await sleep(100);

@@ -1,7 +1,7 @@
 // A lab under the eyes of a real Prometheus with the real rules, whose alerts do not wait.
 import { alertGroups } from '../../../charts/monitoring/alerts/all.ts';
 import { renderRules } from '../../../charts/monitoring/rules.ts';
-import { until } from '../operator/world.ts';
+import { waitFor } from '../operator/world.ts';
 import type { Lab } from './lab.ts';
 import { type Labels, type Prometheus, startPrometheus } from './prometheus.ts';
 
@@ -34,7 +34,7 @@ export async function watch({ targets }: Pick<Lab, 'targets'>, intervalSeconds =
     firing,
     async summaryOf(name, labels = {}, seconds = usualSeconds) {
       const wanted = Object.entries({ ...labels, alertname: name });
-      return until(
+      return waitFor(
         `${name} to fire`,
         async () =>
           (await all()).find((alert) => wanted.every(([label, value]) => alert.labels[label] === value))?.annotations[
@@ -44,7 +44,7 @@ export async function watch({ targets }: Pick<Lab, 'targets'>, intervalSeconds =
       );
     },
     async ended(name, seconds = usualSeconds) {
-      await until(`${name} to end`, async () => !(await firing()).includes(name), seconds);
+      await waitFor(`${name} to end`, async () => !(await firing()).includes(name), seconds);
     },
     stop: () => prometheus.stop(),
   };

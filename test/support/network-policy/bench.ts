@@ -7,7 +7,7 @@ import { removeScript } from '../../../localnode/network-policy/tables/script.ts
 import { derive, type Snapshot } from '../../../localnode/network-policy/enforcer.ts';
 import type { WirePolicy, World } from './oracle.ts';
 import { podAddress } from './worlds.ts';
-import { exclusively } from '../exclusively.ts';
+import { runExclusively } from '../exclusively.ts';
 import { installTools, NODE_OUTSIDE, NODE_PORTS, openLab, type Lab, type NetworkHost, type PodHost } from './lab.ts';
 
 /** The tests need root on Linux. */
@@ -40,7 +40,7 @@ export const pod = (index: number): PodHost => lab.pods[index] ?? assert.fail(`n
 
 beforeAll(async () => {
   if (skip) return;
-  await exclusively(installTools);
+  await runExclusively(installTools);
   lab = await openLab(ADDRESSES);
   await createNftRunner(lab.nft)(NAT);
   await Promise.all([...lab.pods, lab.outside].map(async (host) => host.ask({ op: 'listen', ports: PORTS })));
@@ -57,7 +57,7 @@ beforeEach(async () => {
   await lab.node.sysctl('net.bridge.bridge-nf-call-iptables=1');
 });
 
-export function snapshotOf(cluster: World): Snapshot {
+export function createSnapshot(cluster: World): Snapshot {
   const pods = cluster.pods.map(({ namespace, name, labels, address, ports }): Pod => ({
     metadata: { namespace, name, uid: name, labels, annotations: {} },
     spec: {
@@ -97,10 +97,10 @@ export function lot(...policies: WirePolicy['spec'][]): World {
 }
 
 export async function enforce(cluster: World): Promise<void> {
-  await applier.apply(derive(snapshotOf(cluster), SCOPE).tables);
+  await applier.apply(derive(createSnapshot(cluster), SCOPE).tables);
 }
 
-export async function opens(
+export async function assertOpen(
   source: NetworkHost,
   host: string,
   port: number,
@@ -114,7 +114,7 @@ export async function opens(
   );
 }
 
-export async function silent(
+export async function assertSilent(
   source: NetworkHost,
   host: string,
   port: number,
@@ -128,5 +128,5 @@ export async function silent(
   );
 }
 
-export const only = (app: string): { matchLabels: { app: string } } => ({ matchLabels: { app } });
+export const selectApp = (app: string): { matchLabels: { app: string } } => ({ matchLabels: { app } });
 export const denyAll = { podSelector: {}, policyTypes: ['Ingress' as const, 'Egress' as const] };

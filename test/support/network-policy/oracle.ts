@@ -51,7 +51,7 @@ export interface World {
 }
 
 /** What the API's words say about a flow: both ends must allow it; a pod always reaches itself. */
-export function oracleAllows(world: World, flow: Flow): boolean {
+export function isAllowedByOracle(world: World, flow: Flow): boolean {
   const from = world.pods.find((pod) => pod.address === flow.source);
   const to = world.pods.find((pod) => pod.address === flow.destination);
   if (from !== undefined && from === to) return true;
@@ -141,7 +141,7 @@ function portIs(port: WirePort, target: WirePod | undefined, flow: Flow): boolea
  * What compiled rules say, read as the kernel reads the chains made of them: unknown addresses in the pods' range get
  * nothing.
  */
-export function rulesAllow(rules: RuleSet, flow: Flow, podRange: (address: string) => boolean): boolean {
+export function isAllowedByRules(rules: RuleSet, flow: Flow, podRange: (address: string) => boolean): boolean {
   if (flow.source === flow.destination && rules.egress.members.has(flow.source)) return true;
   const passes = (direction: Direction, address: string): boolean => {
     const { members, groups } = rules[direction];

@@ -26,7 +26,7 @@ export const { installation: config } = readOperatorConfig({
 });
 
 /** Seconds before (negative) or after `now`, RFC 3339. */
-export function at(seconds: number): string {
+export function formatTime(seconds: number): string {
   return `${new Date(now.getTime() + seconds * 1000).toISOString().slice(0, 19)}Z`;
 }
 
@@ -47,7 +47,7 @@ export function app(
       uid: 'uid-1',
       generation: 3,
       resourceVersion: '1',
-      creationTimestamp: at(-3600),
+      creationTimestamp: formatTime(-3600),
       annotations: noted,
     },
     spec: { ...spec, source: { repo: 'https://github.com/owner/hello', ...spec.source } },
@@ -56,16 +56,16 @@ export function app(
 }
 
 /** Status of an app whose repository was asked a minute ago. */
-export function polled(commit: string, rest: HostedAppStatus = {}, of: HostedApp = app()): HostedAppStatus {
+export function createPolledStatus(commit: string, rest: HostedAppStatus = {}, of: HostedApp = app()): HostedAppStatus {
   return {
-    source: { commit, reference: 'refs/heads/main', polledAt: at(-60), polledFor: identifySource(of) },
+    source: { commit, reference: 'refs/heads/main', polledAt: formatTime(-60), polledFor: identifySource(of) },
     ...rest,
   };
 }
 
 /** Status of an app of which `commit` is built. */
-export function built(commit: string, rest: HostedAppStatus = {}, of: HostedApp = app()): HostedAppStatus {
-  return polled(
+export function createBuiltStatus(commit: string, rest: HostedAppStatus = {}, of: HostedApp = app()): HostedAppStatus {
+  return createPolledStatus(
     commit,
     { built: { image: digest(commit.charAt(0)), commit, inputsHash: hashBuildInputs(of).hash }, ...rest },
     of,
@@ -73,14 +73,14 @@ export function built(commit: string, rest: HostedAppStatus = {}, of: HostedApp 
 }
 
 /** Status of an app of which `commit` answers. */
-export function live(commit: string, rest: HostedAppStatus = {}, of: HostedApp = app()): HostedAppStatus {
-  return built(
+export function createLiveStatus(commit: string, rest: HostedAppStatus = {}, of: HostedApp = app()): HostedAppStatus {
+  return createBuiltStatus(
     commit,
     {
       url: 'https://hello.apps.test/',
-      served: { image: digest(commit.charAt(0)), commit, since: at(-600) },
+      served: { image: digest(commit.charAt(0)), commit, since: formatTime(-600) },
       phase: 'Live',
-      since: at(-600),
+      since: formatTime(-600),
       ...rest,
     },
     of,
@@ -103,7 +103,7 @@ export function job(
       namespace: 'moorage-builds',
       uid: `job-${name}-${number}`,
       resourceVersion: '1',
-      creationTimestamp: at(-300),
+      creationTimestamp: formatTime(-300),
       labels: { [labels.app]: 'hello' },
       annotations: {
         [annotations.commit]: commit,
@@ -114,19 +114,26 @@ export function job(
       },
     },
     spec: { suspend },
-    status: { startTime: at(-240), ...status },
+    status: { startTime: formatTime(-240), ...status },
   };
 }
 
-export const complete = { conditions: [{ type: 'Complete', status: 'True' }], completionTime: at(-10) };
-export const jobFailed = (reason: string): { conditions: NonNullable<Job['status']>['conditions'] & object } => ({
+export const complete = { conditions: [{ type: 'Complete', status: 'True' }], completionTime: formatTime(-10) };
+export const createFailedStatus = (
+  reason: string,
+): { conditions: NonNullable<Job['status']>['conditions'] & object } => ({
   conditions: [
-    { type: 'Failed', status: 'True', reason, message: `Job failed: ${reason}`, lastTransitionTime: at(-10) },
+    { type: 'Failed', status: 'True', reason, message: `Job failed: ${reason}`, lastTransitionTime: formatTime(-10) },
   ],
 });
 
 /** A container of a pipeline pod that ended with `exitCode` and left `message` (JSON unless it is text). */
-export function ended(name: string, exitCode: number, message: unknown, reason?: string): ContainerStatus {
+export function createEndedContainer(
+  name: string,
+  exitCode: number,
+  message: unknown,
+  reason?: string,
+): ContainerStatus {
   const text = typeof message === 'string' ? message : JSON.stringify(message);
   return {
     name,
@@ -136,16 +143,16 @@ export function ended(name: string, exitCode: number, message: unknown, reason?:
       terminated: {
         exitCode,
         message: text,
-        startedAt: at(-200),
-        finishedAt: at(-100),
+        startedAt: formatTime(-200),
+        finishedAt: formatTime(-100),
         ...(reason === undefined ? {} : { reason }),
       },
     },
   };
 }
 
-export function runs(name: string, seconds = 30): ContainerStatus {
-  return { name, ready: true, restartCount: 0, state: { running: { startedAt: at(-seconds) } } };
+export function createRunningContainer(name: string, seconds = 30): ContainerStatus {
+  return { name, ready: true, restartCount: 0, state: { running: { startedAt: formatTime(-seconds) } } };
 }
 
 export function pipelinePod(of: Job, statuses: ContainerStatus[], status: Pod['status'] & object = {}): Pod {
@@ -157,7 +164,7 @@ export function pipelinePod(of: Job, statuses: ContainerStatus[], status: Pod['s
       namespace: 'moorage-builds',
       uid: 'pod-1',
       resourceVersion: '1',
-      creationTimestamp: at(-230),
+      creationTimestamp: formatTime(-230),
       ownerReferences: [
         { apiVersion: 'batch/v1', kind: 'Job', name: of.metadata.name, uid: of.metadata.uid, controller: true },
       ],
@@ -170,11 +177,13 @@ export function pipelinePod(of: Job, statuses: ContainerStatus[], status: Pod['s
 }
 
 export const plan = { strategy: 'python', reason: 'requirements.txt' } as const;
-export const cloned = (commit: string): ContainerStatus => ended('clone', 0, { commit, files: 3, bytes: 300 });
-export const reviewed = ended('review', 0, { findings: [], plan });
-export const pushed = (image: string): ContainerStatus => ended('build', 0, { image, port: 8000, findings: [] });
+export const createCloneEnd = (commit: string): ContainerStatus =>
+  createEndedContainer('clone', 0, { commit, files: 3, bytes: 300 });
+export const reviewed = createEndedContainer('review', 0, { findings: [], plan });
+export const createBuildEnd = (image: string): ContainerStatus =>
+  createEndedContainer('build', 0, { image, port: 8000, findings: [] });
 
-export function snapshotOf(of: HostedApp, rest: Partial<Snapshot> = {}): Snapshot {
+export function createSnapshot(of: HostedApp, rest: Partial<Snapshot> = {}): Snapshot {
   return freezeDeeply({
     app: of,
     now,
@@ -199,7 +208,7 @@ export function snapshotOf(of: HostedApp, rest: Partial<Snapshot> = {}): Snapsho
 }
 
 /** The object that an apply of this manifest would have made. */
-export function applied(
+export function createApplied(
   decision: Decision,
   kind: 'Deployment' | 'HTTPRoute',
   status: object = {},
@@ -229,7 +238,7 @@ export function toObject(of: Manifest, status: object = {}): Deployment & HttpRo
       uid: `${manifest.kind}-uid`,
       generation: 2,
       resourceVersion: '1',
-      creationTimestamp: at(-60),
+      creationTimestamp: formatTime(-60),
     },
     status,
   };
@@ -262,7 +271,7 @@ export function appPod(
       namespace: 'moorage-apps',
       uid: name,
       resourceVersion: '1',
-      creationTimestamp: at(-50),
+      creationTimestamp: formatTime(-50),
       annotations: template.metadata.annotations,
     },
     status: {
@@ -273,25 +282,25 @@ export function appPod(
 }
 
 /** Everything as it is once `of` is deployed and routed and its pods are as given. */
-export function deployed(
+export function createDeployed(
   of: HostedApp,
   counts: object = { replicas: 1, updatedReplicas: 1, availableReplicas: 1 },
   pod: Partial<ContainerStatus> = { ready: true, started: true },
   rest: Partial<Snapshot> = {},
 ): Partial<Snapshot> {
-  const decision = decide(snapshotOf(of, rest));
-  const deployment = applied(decision, 'Deployment', { observedGeneration: 2, ...counts });
-  return { deployment, pods: [appPod(deployment, pod)], route: applied(decision, 'HTTPRoute', accepted) };
+  const decision = decide(createSnapshot(of, rest));
+  const deployment = createApplied(decision, 'Deployment', { observedGeneration: 2, ...counts });
+  return { deployment, pods: [appPod(deployment, pod)], route: createApplied(decision, 'HTTPRoute', accepted) };
 }
 
 /** The same, with pods before that were evicted `seconds` ago because they wrote too much. */
-export function evicted(
+export function createEvictedPod(
   of: HostedApp,
   count: number,
   seconds: number,
-  ...now: Parameters<typeof deployed> extends [HostedApp, ...infer Rest] ? Rest : never
+  ...now: Parameters<typeof createDeployed> extends [HostedApp, ...infer Rest] ? Rest : never
 ): Partial<Snapshot> {
-  const seen = deployed(of, ...now);
+  const seen = createDeployed(of, ...now);
   const stopped = (seen.pods ?? []).flatMap((pod) =>
     Array.from({ length: count }, (_, index): Pod => ({
       ...pod,
@@ -300,7 +309,7 @@ export function evicted(
         phase: 'Failed',
         reason: 'Evicted',
         message: 'Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ',
-        conditions: [{ type: 'Ready', status: 'False', lastTransitionTime: at(-seconds) }],
+        conditions: [{ type: 'Ready', status: 'False', lastTransitionTime: formatTime(-seconds) }],
       },
     })),
   );
@@ -308,7 +317,11 @@ export function evicted(
 }
 
 /** What comes of an observation: the status, and the conditions as short lines. */
-export function outcome(snapshot: Snapshot): { decision: Decision; status: HostedAppStatus; conditions: string[] } {
+export function decideStatus(snapshot: Snapshot): {
+  decision: Decision;
+  status: HostedAppStatus;
+  conditions: string[];
+} {
   const decision = decide(snapshot);
   const status = buildStatus(snapshot, decision);
   return {
@@ -319,7 +332,7 @@ export function outcome(snapshot: Snapshot): { decision: Decision; status: Hoste
 }
 
 /** What is asked for, in short lines. */
-export function asked(decision: Decision): string[] {
+export function listActions(decision: Decision): string[] {
   return [...decision.actions.map(({ action }) => action), ...decision.afterStatus].map((action) => {
     if (action.kind === 'apply' || action.kind === 'create') return `${action.kind} ${action.manifest.kind}`;
     return action.kind === 'delete' ? `delete ${action.object.metadata.name}` : action.kind;

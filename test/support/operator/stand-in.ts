@@ -12,7 +12,7 @@ import {
 } from '../../../controller/objects/kinds.ts';
 import { applyStatus, type Client } from '../../../lib/kubernetes/index.ts';
 import { formatImageRepository, annotations, labels } from '../../../crds/names.ts';
-import { all, until, type World } from './world.ts';
+import { listAll, waitFor, type World } from './world.ts';
 
 /** Pods are made from the operator's own templates, so that the chart's admission policy judges them as it would. */
 const templated = z.object({
@@ -34,8 +34,8 @@ function time(): string {
 }
 
 /** The one Job of an app that is neither suspended nor finished, once the build queue has let it go. */
-export async function startedJob(world: World, app: string, other?: string): Promise<Job> {
-  return until(`a started Job of ${app}`, async () =>
+export async function awaitStartedJob(world: World, app: string, other?: string): Promise<Job> {
+  return waitFor(`a started Job of ${app}`, async () =>
     (await world.jobs(app)).find(
       (job) => job.spec?.suspend !== true && job.metadata.name !== other && job.status?.conditions === undefined,
     ),
@@ -43,7 +43,7 @@ export async function startedJob(world: World, app: string, other?: string): Pro
 }
 
 /** A container that ended so, leaving `message`. */
-export function ended(name: string, exitCode: number, message: unknown): ContainerStatus {
+export function createEndedContainer(name: string, exitCode: number, message: unknown): ContainerStatus {
   const at = time();
   return {
     name,
@@ -53,7 +53,7 @@ export function ended(name: string, exitCode: number, message: unknown): Contain
   };
 }
 
-export function running(name: string): ContainerStatus {
+export function createRunningContainer(name: string): ContainerStatus {
   return { name, ready: true, restartCount: 0, state: { running: { startedAt: time() } } };
 }
 
@@ -166,24 +166,26 @@ export async function failJob(client: Client, job: Job, reason: string, at = tim
 }
 
 export const plan = { strategy: 'python', reason: 'requirements.txt' };
-export const cloned = (commit: string, more: object = {}): ContainerStatus =>
-  ended('clone', 0, { commit, files: 3, bytes: 300, ...more });
-export const reviewed = (more: object = {}): ContainerStatus => ended('review', 0, { findings: [], plan, ...more });
+export const createCloneEnd = (commit: string, more: object = {}): ContainerStatus =>
+  createEndedContainer('clone', 0, { commit, files: 3, bytes: 300, ...more });
+export const createReviewEnd = (more: object = {}): ContainerStatus =>
+  createEndedContainer('review', 0, { findings: [], plan, ...more });
 /** An image of the app of a Job, as its pipeline would push it. */
-export const imageOf = ({ metadata }: Job, character: string): string =>
+export const formatImage = ({ metadata }: Job, character: string): string =>
   `registry.test/${formatImageRepository({ name: metadata.labels?.[labels.app] ?? '', uid: metadata.annotations?.[annotations.appUid] ?? '' })}@sha256:${character.repeat(64)}`;
-export const pushed = (image: string): ContainerStatus => ended('build', 0, { image, port: 8000 });
+export const createBuildEnd = (image: string): ContainerStatus =>
+  createEndedContainer('build', 0, { image, port: 8000 });
 
 /** Takes a started Job to its good end. */
 export async function buildWell(client: Client, job: Job, commit: string, image: string): Promise<void> {
   await startJob(client, job);
-  await writePod(client, job, [cloned(commit), reviewed(), pushed(image)], 'Succeeded');
+  await writePod(client, job, [createCloneEnd(commit), createReviewEnd(), createBuildEnd(image)], 'Succeeded');
   await completeJob(client, job);
 }
 
 /** The Deployment of an app, once it runs `image`. */
-export function deploymentOf(world: World, app: string, image: string): Promise<Deployment> {
-  return until(`a Deployment of ${app} with ${image}`, async () => {
+export function awaitDeployment(world: World, app: string, image: string): Promise<Deployment> {
+  return waitFor(`a Deployment of ${app} with ${image}`, async () => {
     const deployment = await world.client.get(deployments, { name: app, namespace: apps });
     return JSON.stringify(deployment?.spec ?? {}).includes(image) ? deployment : undefined;
   });
@@ -192,7 +194,7 @@ export function deploymentOf(world: World, app: string, image: string): Promise<
 /** Rolls a Deployment out: its new pod becomes ready and takes the place of those before. */
 export async function rollOut(client: Client, deployment: Deployment): Promise<void> {
   const { name } = deployment.metadata;
-  const old = await all(client, pods, apps, `${labels.app}=${name}`);
+  const old = await listAll(client, pods, apps, `${labels.app}=${name}`);
   await writeAppPod(client, deployment, { ready: true, started: true, state: { running: { startedAt: time() } } });
   const own = podName(deployment);
   for (const pod of old)
@@ -255,7 +257,7 @@ async function writeAppPod(client: Client, deployment: Deployment, status: Parti
 
 /** Has the gateway accept the route of an app. */
 export async function acceptRoute(world: World, app: string): Promise<void> {
-  const route = await until(`a route of ${app}`, () => world.client.get(routes, { name: app, namespace: apps }));
+  const route = await waitFor(`a route of ${app}`, () => world.client.get(routes, { name: app, namespace: apps }));
   const conditions = ['Accepted', 'ResolvedRefs'].map((type) => ({
     type,
     status: 'True',

@@ -6,7 +6,18 @@ import type { ContainerStatus, Deployment, Pod } from '../../../controller/objec
 import type { Action } from '../../../controller/reconcile/outcome.ts';
 import type { Snapshot } from '../../../controller/reconcile/snapshot.ts';
 import type { KubeObject, Manifest } from '../../../lib/kubernetes/index.ts';
-import { app, applied, toObject, at, built, digest, now, outcome, snapshotOf, type Deep } from './scenario.ts';
+import {
+  app,
+  createApplied,
+  toObject,
+  formatTime,
+  createBuiltStatus,
+  digest,
+  now,
+  decideStatus,
+  createSnapshot,
+  type Deep,
+} from './scenario.ts';
 
 /**
  * How a commit behaves. `restless` is ready at once and crashes every 30 s, `shaky` does so four times and serves then,
@@ -111,7 +122,7 @@ export function createTimeline(spec: Deep<HostedAppSpec> = {}, options: Partial<
   function reconcile(): Moment {
     const of = app(spec, status);
     const ready = pods.filter(({ readyAt }) => readyAt !== undefined);
-    const snapshot = snapshotOf(of, {
+    const snapshot = createSnapshot(of, {
       now: new Date(now.getTime() + second * 1000),
       pods: pods.map((pod) => toPod(pod)),
       route,
@@ -119,11 +130,11 @@ export function createTimeline(spec: Deep<HostedAppSpec> = {}, options: Partial<
       trial: { deployment: trial, pods: trying.map((pod) => toPod(pod)) },
       ...options,
     });
-    const { decision, status: next } = outcome(snapshot);
+    const { decision, status: next } = decideStatus(snapshot);
     status = next;
-    deployment = applied(decision, 'Deployment');
+    deployment = createApplied(decision, 'Deployment');
     readTrial(decision.actions.map(({ action }) => action));
-    route = applied(decision, 'HTTPRoute', accepted);
+    route = createApplied(decision, 'HTTPRoute', accepted);
     const { replicas, template } = readSpec(deployment);
     const commits = ready.map(({ marks }) => marks[annotations.commit]?.charAt(0) ?? '?');
     return {
@@ -140,7 +151,7 @@ export function createTimeline(spec: Deep<HostedAppSpec> = {}, options: Partial<
       const letter = String.fromCharCode('a'.charCodeAt(0) + behaviours.size);
       const commit = letter.repeat(40);
       behaviours.set(commit, behaviour);
-      const { built: image, source } = built(commit, {}, app(spec));
+      const { built: image, source } = createBuiltStatus(commit, {}, app(spec));
       status = { ...status, built: { ...image, image: digest(letter), commit } as never, source };
       return letter;
     },
@@ -200,8 +211,8 @@ function toPod({ name, marks, restarts, startedAt, readyAt, crashedAt }: Simulat
     exitCode: 1,
     reason: 'Error',
     message: 'Traceback\nRuntimeError: no',
-    startedAt: at((crashedAt ?? 0) - 1),
-    finishedAt: at(crashedAt ?? 0),
+    startedAt: formatTime((crashedAt ?? 0) - 1),
+    finishedAt: formatTime(crashedAt ?? 0),
   };
   const status: ContainerStatus = {
     name: 'app',
@@ -211,7 +222,7 @@ function toPod({ name, marks, restarts, startedAt, readyAt, crashedAt }: Simulat
     state:
       startedAt === undefined
         ? { waiting: { reason: restarts === 0 ? 'ContainerCreating' : 'CrashLoopBackOff' } }
-        : { running: { startedAt: at(startedAt) } },
+        : { running: { startedAt: formatTime(startedAt) } },
     ...(crashedAt === undefined ? {} : { lastState: { terminated: ended } }),
   };
   return {
@@ -222,7 +233,7 @@ function toPod({ name, marks, restarts, startedAt, readyAt, crashedAt }: Simulat
       namespace: 'moorage-apps',
       uid: name,
       resourceVersion: '1',
-      creationTimestamp: at(0),
+      creationTimestamp: formatTime(0),
       annotations: marks,
     },
     status: {
@@ -230,7 +241,7 @@ function toPod({ name, marks, restarts, startedAt, readyAt, crashedAt }: Simulat
         {
           type: 'Ready',
           status: readyAt === undefined ? 'False' : 'True',
-          lastTransitionTime: at(readyAt ?? crashedAt ?? 0),
+          lastTransitionTime: formatTime(readyAt ?? crashedAt ?? 0),
         },
       ],
       containerStatuses: [status],

@@ -16,7 +16,7 @@ import {
 } from '../../../lib/kubernetes/index.ts';
 import { labels } from '../../../crds/names.ts';
 import { startApiServer, type ApiServer } from '../kubernetes/api-server.ts';
-import { addGatewayTypes, environmentOf, install, render, required } from '../chart.ts';
+import { addGatewayTypes, readEnvironment, install, render, required } from '../chart.ts';
 import { startGitServer, type GitServer } from './git-server.ts';
 
 const root = join(import.meta.dirname, '../../..');
@@ -76,7 +76,7 @@ async function furnish(api: ApiServer): Promise<World> {
     await api.kubectl('delete', 'resourcequota', '--all', '-n', namespace);
   const folder = await mkdtemp(join(tmpdir(), 'moorage-operator-'));
   const environment = {
-    ...defined(environmentOf(await render(values), 'operator')),
+    ...defined(readEnvironment(await render(values), 'operator')),
     ...(await identify(api, folder)),
     MOORAGE_INTERNAL_PORT: '0',
     // There is no registry.
@@ -104,7 +104,7 @@ async function furnish(api: ApiServer): Promise<World> {
       });
     },
     app: (name) => client.get(hostedApps, { name, namespace: 'moorage-apps' }),
-    jobs: (app) => all(client, jobs, 'moorage-builds', `${labels.app}=${app}`),
+    jobs: (app) => listAll(client, jobs, 'moorage-builds', `${labels.app}=${app}`),
     async stop() {
       await Promise.all(operators.map((operator) => operator.kill()));
       client.close();
@@ -172,7 +172,7 @@ function spawnOperator(environment: Record<string, string>): Operator {
 }
 
 /** Every object of a kind. */
-export async function all<T extends KubeObject>(
+export async function listAll<T extends KubeObject>(
   client: Client,
   resource: Resource<T>,
   namespace: string,
@@ -184,7 +184,7 @@ export async function all<T extends KubeObject>(
 }
 
 /** Asks again until there is an answer. @throws Error that says what was waited for, after a minute. */
-export async function until<T>(what: string, ask: () => Promise<T | undefined | false>, seconds = 60): Promise<T> {
+export async function waitFor<T>(what: string, ask: () => Promise<T | undefined | false>, seconds = 60): Promise<T> {
   const end = Date.now() + seconds * 1000;
   for (;;) {
     const answer = await ask();

@@ -27,12 +27,12 @@ export const pagePaths = [
 ];
 
 /** The same page in a language. */
-export function inLanguage(path: string, language: 'en' | 'zh'): string {
+export function addLanguage(path: string, language: 'en' | 'zh'): string {
   return `${path}${path.includes('?') ? '&' : '?'}lang=${language}`;
 }
 
 /** The site with an app that was rejected and one that is being built. */
-export function judgedPages(): ReturnType<typeof samplePages> {
+export function listJudgedPages(): ReturnType<typeof samplePages> {
   const { apps } = sampleApps(
     sampleApp('chat', undefined, rejectedStatus),
     sampleApp('slow', undefined, { phase: 'Building' }),

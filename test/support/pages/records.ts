@@ -26,7 +26,7 @@ const unmeasured: TelemetryWindow = {
   unmeasured: {},
 };
 
-export function projectNamed(slug: string, change: Partial<ProjectDetail> = {}): ProjectDetail {
+export function createProject(slug: string, change: Partial<ProjectDetail> = {}): ProjectDetail {
   return {
     slug,
     title: `App ${slug}`,
@@ -179,7 +179,7 @@ export const benchDetails: readonly BenchmarkDetail[] = [
 ];
 
 export const projectDetails: readonly ProjectDetail[] = [
-  projectNamed('chat-ui-1', {
+  createProject('chat-ui-1', {
     title: 'Open WebUI',
     telemetry: {
       '24h': measured,
@@ -189,7 +189,7 @@ export const projectDetails: readonly ProjectDetail[] = [
     benchmark: firstEntry,
     benchmark_reason: null,
   }),
-  projectNamed('pdf-translate', {
+  createProject('pdf-translate', {
     title: 'PDF Translate',
     title_zh: 'PDF 翻译',
     category: 'document',
@@ -204,8 +204,8 @@ export const projectDetails: readonly ProjectDetail[] = [
     license: null,
     license_reason: 'The repository has no license that is known.',
   }),
-  projectNamed('slide-generator', { state: 'in_pipeline', state_reason: 'Building the image.', category: 'slides' }),
-  projectNamed('academic-assistant', {
+  createProject('slide-generator', { state: 'in_pipeline', state_reason: 'Building the image.', category: 'slides' }),
+  createProject('academic-assistant', {
     state: 'rejected',
     state_reason: 'LICENSE: no license was found.',
     category: 'writing',

@@ -171,7 +171,7 @@ export function samplePages(data: SampleData = {}): {
     ask,
     ...createSubmitEndpoints(data.services ?? sampleServices()),
   ];
-  const offer = { baseUrl, tools: [echoTool, silentTool], off: silentOff, protocols: [{ path: '/mcp' }] };
+  const offer = { baseUrl, tools: [echoTool, silentTool], explainOff: silentOff, protocols: [{ path: '/mcp' }] };
   const pages = startPages({ offer, endpoints: working, models: readCatalog() });
   const endpoints = [...working, ...createDiscoveryEndpoints(working, baseUrl, offer, pages), ...pages.endpoints];
   const app = createRequestListener({
@@ -181,7 +181,7 @@ export function samplePages(data: SampleData = {}): {
     log: silent,
     metrics: createHttpMetrics(new Registry()),
     ending: new AbortController().signal,
-    problemPage: pages.problemPage,
+    problemPage: pages.buildProblemPage,
   });
   return { app, paths: new Set([...endpoints.map(({ path }) => path), '/mcp']) };
 }
@@ -201,7 +201,7 @@ export const browserHeaders = {
 };
 
 /** The headers and body of a form that a page of this site sends. */
-export function formOf(fields: Readonly<Record<string, string>> | URLSearchParams): RequestInit {
+export function createForm(fields: Readonly<Record<string, string>> | URLSearchParams): RequestInit {
   return {
     method: 'POST',
     headers: {

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { z } from 'zod';
 import type { Tab } from '../devtools.ts';
-import { evaluateIn, navigate } from '../tab.ts';
-import { inLanguage } from './judged.ts';
+import { evaluateExpression, navigate } from '../tab.ts';
+import { addLanguage } from './judged.ts';
 
 export interface View {
   readonly language: 'en' | 'zh';
@@ -25,7 +25,7 @@ export async function openView(tab: Tab, origin: string, path: string, view: Vie
   const isPhone = width < 600;
   await tab.send('Emulation.setDeviceMetricsOverride', { width, height: 900, deviceScaleFactor: 1, mobile: isPhone });
   await tab.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: scheme }] });
-  await navigate(tab, `${origin}${inLanguage(path, language)}`);
+  await navigate(tab, `${origin}${addLanguage(path, language)}`);
 }
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -33,13 +33,13 @@ const judge = `axe.run(document, { resultTypes: ['violations'] }).then(({ violat
   violations.map(({ id, impact, nodes }) => impact + ' ' + id + ': ' + nodes.map(({ target }) => target.join(' ')).join(', ')))`;
 
 /** What axe finds on the open page, each as "impact rule: places"; all of its rules for WCAG and good practice. */
-export async function accessibilityFaults(tab: Tab): Promise<readonly string[]> {
-  await evaluateIn(tab, `${axe}; true`, z.boolean());
-  return evaluateIn(tab, judge, z.array(z.string()));
+export async function findAccessibilityFaults(tab: Tab): Promise<readonly string[]> {
+  await evaluateExpression(tab, `${axe}; true`, z.boolean());
+  return evaluateExpression(tab, judge, z.array(z.string()));
 }
 
 /** A picture of the whole page, as PNG. */
-export async function pictureOf(tab: Tab): Promise<Buffer> {
+export async function takePicture(tab: Tab): Promise<Buffer> {
   const answer = await tab.send('Page.captureScreenshot', { format: 'png', captureBeyondViewport: true });
   return Buffer.from(z.object({ data: z.base64() }).parse(answer).data, 'base64');
 }

@@ -12,7 +12,7 @@ import { formatImageRepository, type PipelineContainer } from '../../../crds/nam
 import { stageMessage, type StageMessage } from '../../../controller/pipeline/message.ts';
 import { run } from '../../../controller/pipeline/process.ts';
 import { toWorkspacePaths } from '../../../controller/pipeline/config.ts';
-import { fillRegistry, ordinaryImages, programsOnPath, startRegistry, type TestRegistry } from './registry.ts';
+import { fillRegistry, ordinaryImages, addProgramsToPath, startRegistry, type TestRegistry } from './registry.ts';
 import { serveRepositories, type Repositories, type Repository, type RepositoryContent } from './repositories.ts';
 
 const main = join(import.meta.dirname, '..', '..', '..', 'controller', 'pipeline', 'main.ts');
@@ -123,7 +123,7 @@ export async function makePod(
 }
 
 export async function startLab(): Promise<Lab> {
-  await programsOnPath();
+  await addProgramsToPath();
   const registry = await startRegistry();
   const repositories = await serveRepositories();
   const root = await mkdtemp(join(tmpdir(), 'moorage-lab-'));

@@ -17,9 +17,9 @@ import { createFullness, createProxy } from '../../../controller/registry-proxy/
 import { createLog } from '../../../lib/telemetry.ts';
 import { createPushToken, type AppIdentity } from '../../../lib/app-tokens.ts';
 import { run } from '../../../controller/pipeline/process.ts';
-import { exclusively } from '../exclusively.ts';
+import { runExclusively } from '../exclusively.ts';
 import { paths } from '../../../localnode/paths.ts';
-import { freePort } from '../free-port.ts';
+import { findFreePort } from '../free-port.ts';
 
 const password = 'not-a-secret-of-anyone';
 const user = 'pipeline';
@@ -44,9 +44,9 @@ export interface TestRegistry {
 }
 
 /** Puts the pipeline's programs on PATH, compiled from their modules when the cache lacks them. */
-export async function programsOnPath(): Promise<void> {
+export async function addProgramsToPath(): Promise<void> {
   const parts = ['buildkit', 'runc', 'gitleaks'] as const;
-  await exclusively(async () => {
+  await runExclusively(async () => {
     await ensurePackages();
     for (const part of parts) await buildPart(part);
   });
@@ -57,7 +57,7 @@ export async function programsOnPath(): Promise<void> {
 export async function startRegistry(given?: string): Promise<TestRegistry> {
   const folder = await mkdtemp(join(tmpdir(), 'moorage-registry-'));
   const root = given ?? join(folder, 'data');
-  const host = `127.0.0.1:${await freePort()}`;
+  const host = `127.0.0.1:${await findFreePort()}`;
   const users = execFileSync('htpasswd', ['-niB', user], { input: password, encoding: 'utf8' });
   await writeFile(join(folder, 'users'), users);
   await writeFile(

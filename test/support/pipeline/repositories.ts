@@ -41,7 +41,7 @@ const identity = {
 };
 
 /** Runs git in a folder with nobody's configuration. */
-export function gitIn(folder: string): (...args: string[]) => string {
+export function createGitRunner(folder: string): (...args: string[]) => string {
   const env = { PATH: process.env['PATH'] ?? '', HOME: folder, GIT_CONFIG_NOSYSTEM: '1', ...identity };
   return (...args) =>
     execFileSync('git', ['-c', 'protocol.file.allow=always', ...args], {
@@ -75,7 +75,7 @@ export async function serveRepositories(): Promise<Repositories> {
 
 async function make(folder: string, content: RepositoryContent): Promise<Omit<Repository, 'url'>> {
   await mkdir(folder, { recursive: true });
-  const git = gitIn(folder);
+  const git = createGitRunner(folder);
   git('init', '--quiet', '--initial-branch=main');
   if (content.fixture !== undefined) await cp(join(fixtures, content.fixture), folder, { recursive: true });
   for (const [path, text] of Object.entries(content.files ?? {})) {

@@ -41,7 +41,7 @@ export function sampleContext(
 }
 
 /** What a rule finds, as `severity rule file:line`. Each finding says what is wrong and what to do, by its own name. */
-export async function foundBy(rule: Rule, context: ReviewContext): Promise<string[]> {
+export async function listFoundRules(rule: Rule, context: ReviewContext): Promise<string[]> {
   const findings = await rule.check(context);
   for (const each of findings) {
     assert.ok(each.message.length > 10 && each.fix.length > 10, JSON.stringify(each));

@@ -55,7 +55,7 @@ export async function rechain(client: Client, day: string): Promise<void> {
   );
   await client.query("update receipts.day set tiles = decode($2, 'hex') where day = $1", [
     day,
-    Buffer.concat(tree.tiles()).toString('hex'),
+    Buffer.concat(tree.computeTiles()).toString('hex'),
   ]);
 }
 

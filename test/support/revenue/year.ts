@@ -119,7 +119,7 @@ export const edgesOfTheYear: readonly number[] = Array.from({ length: 365 }, (_n
 export const everyDay: readonly number[] = Array.from({ length: 365 }, (_none, day) => day);
 
 /** Lives through these days of the year, one after another. Refunds and the like come as often, however few they are. */
-export async function liveThrough(
+export async function runYear(
   database: Database,
   { days = everyDay, seed = 1 }: { days?: readonly number[]; seed?: number } = {},
 ): Promise<Year> {

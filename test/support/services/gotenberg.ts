@@ -11,8 +11,8 @@ import { startGuardProxy } from '../../../api/tools/fetch/proxy.ts';
 import { getBinaryPath, buildPart } from '../../../localnode/binaries/build.ts';
 import { paths } from '../../../localnode/paths.ts';
 import { run } from '../../../localnode/shell.ts';
-import { exclusively } from '../exclusively.ts';
-import { freePort } from '../free-port.ts';
+import { runExclusively } from '../exclusively.ts';
+import { findFreePort } from '../free-port.ts';
 
 const image = join(paths.root, 'localnode', 'images', 'gotenberg');
 const chartFiles = join(import.meta.dirname, '../../../charts/moorage/files');
@@ -33,13 +33,13 @@ export interface Gotenberg {
 
 /** Starts it. Stop it at the end. `guard` is that of its proxy, which lets pages reach the test's own server. */
 export async function startGotenberg(guard: GuardOptions, more: readonly string[] = []): Promise<Gotenberg> {
-  const [program] = await exclusively(() => Promise.all([compile(), installPackages()]));
+  const [program] = await runExclusively(() => Promise.all([compile(), installPackages()]));
   const folder = mkdtempSync(join(tmpdir(), 'moorage-gotenberg-'));
   const chromium = join(folder, 'chromium');
   copyFileSync(join(chartFiles, 'gotenberg-chromium'), chromium);
   chmodSync(chromium, 0o755);
   const proxy = await startGuardProxy({ guard: new Guard(guard), host: '127.0.0.1', port: 0 });
-  const port = await freePort();
+  const port = await findFreePort();
   const flags = [
     ...chartFlags(),
     `--chromium-proxy-server=${proxy.url}`,

@@ -5,16 +5,16 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { paths } from '../../../localnode/paths.ts';
-import { exclusively } from '../exclusively.ts';
+import { runExclusively } from '../exclusively.ts';
 import { aptInstall, type LocalServer } from './python.ts';
-import { freePort } from '../free-port.ts';
+import { findFreePort } from '../free-port.ts';
 
 const pom = join(paths.root, 'localnode', 'images', 'languagetool', 'pom.xml');
 const version = /<languagetool>([^<]+)</.exec(readFileSync(pom, 'utf8'))?.[1] ?? '';
 
 export async function startLanguageTool(): Promise<LocalServer> {
-  const jars = await exclusively(install);
-  const port = await freePort();
+  const jars = await runExclusively(install);
+  const port = await findFreePort();
   // Quick to start rather than quick in the long run.
   const child = spawn(
     'java',

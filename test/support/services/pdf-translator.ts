@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { paths } from '../../../localnode/paths.ts';
-import { exclusively } from '../exclusively.ts';
+import { runExclusively } from '../exclusively.ts';
 import { aptInstall, pythonEnvironment, startServer, type LocalServer } from './python.ts';
 
 const here = join(import.meta.dirname, 'pdf-translator');
@@ -26,7 +26,7 @@ function python(): string {
 
 /** `slots`: how many translations it takes at once. */
 export async function startPdfTranslator(slots = 1): Promise<LocalServer> {
-  await exclusively(() => {
+  await runExclusively(() => {
     if (!existsSync(fonts)) aptInstall('fonts-dejavu-core');
     python();
   });

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { exclusively } from '../exclusively.ts';
+import { runExclusively } from '../exclusively.ts';
 import { paths } from '../../../localnode/paths.ts';
 import { aptInstall, pythonEnvironment, startServer, type LocalServer } from './python.ts';
 
@@ -16,13 +16,13 @@ const here = join(import.meta.dirname, 'speech');
 export const speechModel = 'whisper-tiny.en';
 
 export async function startSpeech(): Promise<LocalServer> {
-  const folder = await exclusively(() => pythonEnvironment(environment));
+  const folder = await runExclusively(() => pythonEnvironment(environment));
   return startServer(join(folder, 'bin', 'python'), [join(image, 'whisper_server.py')]);
 }
 
 /** Speaks a sentence in English, with programs that the first call installs. */
-export async function speak(sentence: string, format: 'wav' | 'mp3' | 'm4a' | 'ogg'): Promise<Uint8Array> {
-  const python = await exclusively(() => {
+export async function createSpeech(sentence: string, format: 'wav' | 'mp3' | 'm4a' | 'ogg'): Promise<Uint8Array> {
+  const python = await runExclusively(() => {
     if (!existsSync('/usr/bin/espeak-ng')) aptInstall('espeak-ng');
     return join(pythonEnvironment(environment), 'bin', 'python');
   });

@@ -7,7 +7,7 @@ import { Problem } from '../../../lib/problem.ts';
 import { silent } from '../api/sample.ts';
 
 /** Services of which only these are there; the others fail when they are used. */
-export function servicesWith(some: Partial<ToolDependencies>): ToolDependencies {
+export function createServices(some: Partial<ToolDependencies>): ToolDependencies {
   const absent = new Proxy(
     {},
     {
@@ -33,7 +33,7 @@ export function servicesWith(some: Partial<ToolDependencies>): ToolDependencies 
   };
 }
 
-export function contextWith(some: Partial<ToolContext> = {}): ToolContext {
+export function createContext(some: Partial<ToolContext> = {}): ToolContext {
   const absent = new Proxy(
     {},
     {
@@ -81,7 +81,9 @@ export async function call(
   context: Partial<ToolContext> = {},
 ): Promise<{ result: Record<string, unknown>; artifact: Artifact | undefined }> {
   const given = Object.fromEntries(Object.entries(input).map(([name, value]) => [tool.aliases[name] ?? name, value]));
-  const answer = await retryWhileBusy(async () => tool.run(readPart('query', tool.input, given), contextWith(context)));
+  const answer = await retryWhileBusy(async () =>
+    tool.run(readPart('query', tool.input, given), createContext(context)),
+  );
   return { result: tool.output.parse(answer.result), artifact: answer.artifact };
 }
 

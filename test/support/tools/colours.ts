@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import sharp from 'sharp';
 
-export async function coloursOf(png: Uint8Array | undefined): Promise<number> {
+export async function countColours(png: Uint8Array | undefined): Promise<number> {
   assert.ok(png !== undefined);
   const { data } = await sharp(png).removeAlpha().raw().toBuffer({ resolveWithObject: true });
   const colours = new Set<number>();

@@ -1,5 +1,5 @@
 // Pages and office files that try to reach what they may not, by every way that a browser and an office suite know.
-import { docx, docxPicture, odt, ods, outside, xlsx } from './office-files.ts';
+import { docx, docxPicture, odt, ods, createOutsideLink, xlsx } from './office-files.ts';
 
 /** Paths below the base that a browser asks for when nothing holds it back. */
 export const controls = [
@@ -95,7 +95,7 @@ export async function attackFiles(
     'attack-pictures.docx': binary(
       await docx('Innocent', {
         body: all((_target, index) => docxPicture(`p${index}`)),
-        links: all((target, index) => outside(`p${index}`, 'image', target)),
+        links: all((target, index) => createOutsideLink(`p${index}`, 'image', target)),
       }),
     ),
     'attack-parts.docx': binary(
@@ -103,9 +103,9 @@ export async function attackFiles(
         body: all((_target, index) => `<w:altChunk r:id="c${index}"/>`),
         links: all(
           (target, index) =>
-            outside(`c${index}`, 'aFChunk', target) +
-            outside(`t${index}`, 'attachedTemplate', target) +
-            outside(`s${index}`, 'subDocument', target),
+            createOutsideLink(`c${index}`, 'aFChunk', target) +
+            createOutsideLink(`t${index}`, 'attachedTemplate', target) +
+            createOutsideLink(`s${index}`, 'subDocument', target),
         ),
       }),
     ),

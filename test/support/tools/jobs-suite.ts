@@ -20,7 +20,7 @@ export const limits = {
   dailyCap: parseMoney('100'),
   keyLimit: parseMoney('5'),
 };
-export const anonymous = (owner: string): Payer => createAnonymousPayer(owner, limits);
+export const createPayer = (owner: string): Payer => createAnonymousPayer(owner, limits);
 const keyed = (owner: string): Payer => createKeyPayer(owner, `sk-${owner}`, limits);
 const signal = new AbortController().signal;
 const slug =
@@ -35,14 +35,14 @@ export function shortJobs(database: Database, work: JobWork, changes: Partial<Jo
     log: silent,
     work,
     tools: ['dig', 'paint'],
-    anonymous,
+    anonymous: createPayer,
     pollMs: 20,
     leaseMs: 600,
     ...changes,
   });
 }
 
-export async function ended(jobs: Jobs, id: string, owner: string, tool = 'dig'): Promise<JobView> {
+export async function awaitEnd(jobs: Jobs, id: string, owner: string, tool = 'dig'): Promise<JobView> {
   return jobs.wait({ id, tool, owner }, { ms: 30_000, signal });
 }
 
@@ -96,14 +96,14 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
       // It only begins jobs and looks at them.
       const there = shortJobs(database, () => Promise.reject(new Error('not here')));
       const context = randomUUID();
-      const id = await there.begin({ tool: 'dig', input: {}, payer: anonymous('me'), session: undefined, context });
+      const id = await there.begin({ tool: 'dig', input: {}, payer: createPayer('me'), session: undefined, context });
       await begun.promise;
       assert.equal(await there.cancel({ id: randomUUID(), tool: 'dig', owner: 'me' }), false);
       assert.equal(await there.cancel({ id, tool: 'dig', owner: 'me' }), true);
       assert.equal(await there.cancel({ id, tool: 'dig', owner: 'me' }), false);
       await stopped.promise;
       await here.stop();
-      const view = await ended(there, id, 'me');
+      const view = await awaitEnd(there, id, 'me');
       assert.deepEqual(
         [view.state, view.problem?.slug, view.attempt, formatMoney(view.cost)],
         ['failed', 'job-canceled', 1, '0.002'],
@@ -128,7 +128,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
           artifact: { bytes: new Uint8Array([0, 255, 10, 0]), mediaType: 'image/png', fileName: 'a.png' },
         };
       });
-      const call = { tool: 'dig', input: { b: 'ü😀', a: [1, { c: null }] }, payer: anonymous('me'), session: 's1' };
+      const call = { tool: 'dig', input: { b: 'ü😀', a: [1, { c: null }] }, payer: createPayer('me'), session: 's1' };
       const id = await jobs.begin(call);
       const name = { id, tool: 'dig', owner: 'me' };
       assert.deepEqual([(await jobs.view(name)).state, await jobs.artifact(name)], ['queued', undefined]);
@@ -165,14 +165,14 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
     const jobs = shortJobs(database, () => Promise.resolve({ result: {} }));
     const begin = (payer: Payer, context?: string): Promise<string> =>
       jobs.begin({ tool: 'dig', input: {}, payer, session: undefined, context });
-    const id = await begin(anonymous('me'));
+    const id = await begin(createPayer('me'));
     assert.equal((await jobs.find(id, 'elsewhere')).id, id);
     assert.equal((await jobs.view({ id, tool: 'dig', owner: 'elsewhere' })).state, 'queued');
     assert.deepEqual(await jobs.list('me'), []);
     // A neighbour who sends the same call must not get the id of this one.
-    assert.notEqual(await begin(anonymous('me')), id);
+    assert.notEqual(await begin(createPayer('me')), id);
     const context = randomUUID();
-    const inContext = [await begin(anonymous('me'), context), await begin(keyed('mine'), context)];
+    const inContext = [await begin(createPayer('me'), context), await begin(keyed('mine'), context)];
     assert.deepEqual(
       (await jobs.listByContext(context)).map((one) => one.id),
       inContext.slice(0, 1),
@@ -186,13 +186,13 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
     const jobs = shortJobs(database, () => Promise.resolve({ result: {} }), {
       anonymous: (owner, given) => {
         seen.push([owner, given]);
-        return anonymous(owner);
+        return createPayer(owner);
       },
     });
     const payer = createAnonymousPayer('of /56', limits, networks);
     const id = await jobs.begin({ tool: 'dig', input: {}, payer, session: undefined });
     jobs.start();
-    await ended(jobs, id, 'of /56');
+    await awaitEnd(jobs, id, 'of /56');
     await jobs.stop();
     assert.deepEqual(seen, [['of /56', networks]]);
   });
@@ -231,7 +231,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
       assert.notEqual(await begin({ q: 2 }), first);
       assert.notEqual(await begin({ q: 1 }, 'you'), first);
       jobs.start();
-      await ended(jobs, first, 'me');
+      await awaitEnd(jobs, first, 'me');
       assert.notEqual(await begin({ q: 1 }), first);
       await jobs.stop();
     },
@@ -260,9 +260,9 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
         Object.keys(works).map(
           async (work) =>
             (
-              await ended(
+              await awaitEnd(
                 jobs,
-                await jobs.begin({ tool: 'dig', input: { work }, payer: anonymous('me'), session: undefined }),
+                await jobs.begin({ tool: 'dig', input: { work }, payer: createPayer('me'), session: undefined }),
                 'me',
               )
             ).problem,
@@ -282,14 +282,14 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
     });
     const begin = (q: number, payer: Payer): Promise<string> =>
       jobs.begin({ tool: 'dig', input: { q }, payer, session: undefined });
-    const ids = [await begin(1, anonymous('a')), await begin(2, anonymous('a'))];
-    await assert.rejects(begin(3, anonymous('a')), slug('too-many-jobs'));
-    await begin(1, anonymous('b'));
-    await begin(1, anonymous('c'));
-    await assert.rejects(begin(1, anonymous('d')), slug('too-many-jobs'));
+    const ids = [await begin(1, createPayer('a')), await begin(2, createPayer('a'))];
+    await assert.rejects(begin(3, createPayer('a')), slug('too-many-jobs'));
+    await begin(1, createPayer('b'));
+    await begin(1, createPayer('c'));
+    await assert.rejects(begin(1, createPayer('d')), slug('too-many-jobs'));
     jobs.start();
-    for (const id of ids) await ended(jobs, id, 'a');
-    await ended(jobs, await begin(4, anonymous('a')), 'a');
+    for (const id of ids) await awaitEnd(jobs, id, 'a');
+    await awaitEnd(jobs, await begin(4, createPayer('a')), 'a');
     const kept = await Promise.all(
       ids.map((id) =>
         jobs.view({ id, tool: 'dig', owner: 'a' }).then(
@@ -328,12 +328,12 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
       assert.ok(first !== undefined);
       const ids = await Promise.all(
         [...Array(40).keys()].map((q) =>
-          first.begin({ tool: q < 38 ? 'dig' : 'paint', input: { q }, payer: anonymous('me'), session: undefined }),
+          first.begin({ tool: q < 38 ? 'dig' : 'paint', input: { q }, payer: createPayer('me'), session: undefined }),
         ),
       );
       for (const jobs of [...many, painter]) jobs.start();
       for (const [q, id] of ids.entries())
-        assert.equal((await ended(first, id, 'me', q < 38 ? 'dig' : 'paint')).attempt, 1);
+        assert.equal((await awaitEnd(first, id, 'me', q < 38 ? 'dig' : 'paint')).attempt, 1);
       assert.deepEqual(
         [
           worked.length,
@@ -360,7 +360,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
     };
     const old = shortJobs(database, work, { leaseMs: 3_600_000 });
     old.start();
-    const id = await old.begin({ tool: 'dig', input: {}, payer: anonymous('me'), session: undefined });
+    const id = await old.begin({ tool: 'dig', input: {}, payer: createPayer('me'), session: undefined });
     await begun.promise;
     await old.stop();
     const fresh = shortJobs(database, async (run) => {
@@ -368,7 +368,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
       return { result: { attempt: run.attempt } };
     });
     fresh.start();
-    const done = await ended(fresh, id, 'me');
+    const done = await awaitEnd(fresh, id, 'me');
     assert.deepEqual([done.result, formatMoney(done.cost)], [{ attempt: 1 }, '0.0034']);
     await fresh.stop();
   });
@@ -380,9 +380,9 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
       return calls === 1 ? Promise.reject(new Problem(toolBusy, 'full')) : Promise.resolve({ result: {} });
     });
     jobs.start();
-    const done = await ended(
+    const done = await awaitEnd(
       jobs,
-      await jobs.begin({ tool: 'dig', input: {}, payer: anonymous('me'), session: undefined }),
+      await jobs.begin({ tool: 'dig', input: {}, payer: createPayer('me'), session: undefined }),
       'me',
     );
     assert.deepEqual([done.state, done.attempt, calls], ['done', 1, 2]);
@@ -400,7 +400,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
       return { result: { by: 'the dead' } };
     });
     silentOne.start();
-    const id = await silentOne.begin({ tool: 'dig', input: {}, payer: anonymous('me'), session: undefined });
+    const id = await silentOne.begin({ tool: 'dig', input: {}, payer: createPayer('me'), session: undefined });
     const state = async (): Promise<string> => (await silentOne.view({ id, tool: 'dig', owner: 'me' })).state;
     while ((await state()) !== 'running')
       await new Promise((resolve) => {
@@ -417,7 +417,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
     );
     const other = shortJobs(database, () => Promise.resolve({ result: { by: 'the living' } }));
     other.start();
-    assert.deepEqual((await ended(other, id, 'me')).result, { by: 'the living' });
+    assert.deepEqual((await awaitEnd(other, id, 'me')).result, { by: 'the living' });
     go.resolve(undefined);
     assert.match(String(await refused.promise), /another process has taken the job over/);
     await silentOne.stop();
@@ -444,14 +444,14 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
       assert.doesNotMatch(text, /secret/);
       holder.start();
       assert.deepEqual(
-        [(await ended(holder, id, 'key-owner')).result, keys],
+        [(await awaitEnd(holder, id, 'key-owner')).result, keys],
         [{ by: 'holder' }, ['sk-very-secret-1234']],
       );
       await holder.stop();
       // Begun in a process that never comes to it.
       const gone = shortJobs(database, () => Promise.reject(new Error('never')));
       const lost = await gone.begin({ tool: 'dig', input: { q: 2 }, payer, session: undefined });
-      const view = await ended(other, lost, 'key-owner');
+      const view = await awaitEnd(other, lost, 'key-owner');
       assert.deepEqual([view.state, view.problem?.slug], ['failed', 'job-lost']);
       assert.match(view.problem?.detail ?? '', /the key is stored nowhere else/);
       await other.stop();
@@ -460,7 +460,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
 
   onDatabase('a job that ends every process that takes it up is begun so often and no more', async (database) => {
     const jobs = shortJobs(database, () => Promise.resolve({ result: {} }), { attempts: 2 });
-    const id = await jobs.begin({ tool: 'dig', input: {}, payer: anonymous('me'), session: undefined });
+    const id = await jobs.begin({ tool: 'dig', input: {}, payer: createPayer('me'), session: undefined });
     await database.query(
       {
         name: 'test-dead',
@@ -470,7 +470,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
       [id, randomUUID()],
     );
     jobs.start();
-    assert.equal((await ended(jobs, id, 'me')).problem?.slug, 'job-lost');
+    assert.equal((await awaitEnd(jobs, id, 'me')).problem?.slug, 'job-lost');
     await jobs.stop();
   });
 
@@ -482,11 +482,11 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
     );
     jobs.start();
     const begin = async (q: number): Promise<string> =>
-      jobs.begin({ tool: 'dig', input: { q }, payer: anonymous('me'), session: undefined });
+      jobs.begin({ tool: 'dig', input: { q }, payer: createPayer('me'), session: undefined });
     const ids = [await begin(1)];
-    await ended(jobs, ids[0] ?? '', 'me');
+    await awaitEnd(jobs, ids[0] ?? '', 'me');
     ids.push(await begin(2));
-    await ended(jobs, ids[1] ?? '', 'me');
+    await awaitEnd(jobs, ids[1] ?? '', 'me');
     assert.equal(await jobs.purge(), 1);
     const name = (id = ''): { id: string; tool: string; owner: string } => ({ id, tool: 'dig', owner: 'me' });
     await assert.rejects(jobs.view(name(ids[0])), slug('unknown-job'));

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { createMemoryTool, MemoryStore } from '../../../api/tools/builtin/memory/memory.ts';
 import type { Tool, ToolContext } from '../../../api/tools/tool.ts';
-import { call, isProblem, servicesWith } from './call.ts';
+import { call, isProblem, createServices } from './call.ts';
 
 export function memorySuite(engine: string, open: () => Promise<Database>): void {
   describe(`memory on ${engine}`, () => {
@@ -15,7 +15,7 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
     let tool: Tool;
     beforeAll(async () => {
       database = await open();
-      tool = createMemoryTool(servicesWith({ database: () => database }));
+      tool = createMemoryTool(createServices({ database: () => database }));
     });
     afterAll(() => database.close());
     const memory = async (

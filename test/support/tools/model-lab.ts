@@ -104,13 +104,13 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
 }
 
 /** A script that answers with this text, made from what was asked, at this cost. */
-export function says(
+export function createAnswer(
   text: string | ((said: string, system: string | undefined) => string),
   cost = '0.0001',
   finish = 'stop',
 ): Script {
   return (response, asked) => {
-    const answer = typeof text === 'string' ? text : text(promptIn(asked), systemIn(asked));
+    const answer = typeof text === 'string' ? text : text(readPrompt(asked), readSystemPrompt(asked));
     const message = {
       id: 'gen-1',
       choices: [{ message: { role: 'assistant', content: answer }, finish_reason: finish }],
@@ -131,10 +131,10 @@ function messagesIn({ body }: RouterRequest): readonly Message[] {
 }
 
 /** What the user said in a question that the router got. */
-export function promptIn(asked: RouterRequest): string {
+export function readPrompt(asked: RouterRequest): string {
   return messagesIn(asked).find(({ role }) => role === 'user')?.content ?? '';
 }
 
-export function systemIn(asked: RouterRequest): string | undefined {
+export function readSystemPrompt(asked: RouterRequest): string | undefined {
   return messagesIn(asked).find(({ role }) => role === 'system')?.content;
 }

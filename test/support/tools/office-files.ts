@@ -19,7 +19,7 @@ const relations = 'http://schemas.openxmlformats.org/officeDocument/2006/relatio
 const packageRelations = 'http://schemas.openxmlformats.org/package/2006/relationships';
 
 /** A relation of a document to something outside of it. */
-export function outside(id: string, type: string, target: string): string {
+export function createOutsideLink(id: string, type: string, target: string): string {
   return `<Relationship Id="${id}" Type="${relations}/${type}" Target="${target}" TargetMode="External"/>`;
 }
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { columns } from '../services/pdf-translator.ts';
-import { speak } from '../services/speech.ts';
+import { createSpeech } from '../services/speech.ts';
 import { lettersPng } from './letters.ts';
 
 /** Of a block that its owners keep for trials and announce nowhere (44.128.0.0/16). */
@@ -53,7 +53,7 @@ export async function startPublicSite(): Promise<PublicSite> {
   const folder = mkdtempSync(join(tmpdir(), 'moorage-site-'));
   const files = {
     'page.html': html,
-    'spoken.mp3': await speak(spokenSentence, 'mp3'),
+    'spoken.mp3': await createSpeech(spokenSentence, 'mp3'),
     'columns.pdf': columns(),
     'letters.png': await lettersPng(['HARBOUR MASTER', 'Berth 42']),
   };

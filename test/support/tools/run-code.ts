@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { createRunCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
-import { call, servicesWith } from './call.ts';
+import { call, createServices } from './call.ts';
 
 const shape = z.object({
   ok: z.boolean(),
@@ -24,7 +24,7 @@ export interface CodeRunner {
 /** Runs code with these fields, such as a language, and so many tasks at once. Close it at the end. */
 export function codeRunner(fields: Record<string, unknown> = {}, tasks?: number): CodeRunner {
   const workers = createWorkers(tasks === undefined ? {} : { size: tasks, perCaller: tasks });
-  const tool = createRunCodeTool(servicesWith({ workers }));
+  const tool = createRunCodeTool(createServices({ workers }));
   return {
     tool,
     run: async (code, more = {}) => shape.parse((await call(tool, { code, ...fields, ...more })).result),

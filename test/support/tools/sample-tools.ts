@@ -89,7 +89,7 @@ export const fail = defineTool({
 });
 
 /** Waits until the test lets it go. */
-export function waiting(until: () => Promise<unknown>): Tool {
+export function createWaitingTool(until: () => Promise<unknown>): Tool {
   return defineTool({
     ...common,
     name: 'waiting',

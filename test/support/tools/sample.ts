@@ -58,7 +58,7 @@ export async function sampleToolApp({
     tools: readToolSettings(environment),
     appCalls: readAppSettings(environment),
     receipts: readReceiptSettings(environment),
-    apps: { apps: { get: () => undefined, all: () => [] }, site },
+    apps: { apps: { get: () => undefined, listAll: () => [] }, site },
     findModelApp: () => undefined,
     submitting: [],
     fetcher,

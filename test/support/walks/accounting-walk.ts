@@ -117,7 +117,7 @@ async function startAccounting(): Promise<StartedWalk> {
       await run('sum up uses', 'post shares');
       const statement = await readStatement(database, {
         ...{ author, month: day.slice(0, 7), baseUrl, disputeDays },
-        eventsUrl: (line) => `${baseUrl}/lines/${line}`,
+        buildEventsUrl: (line) => `${baseUrl}/lines/${line}`,
       });
       if (!statement.lines.some((line) => line.day === day)) throw new Error(`the statement has no share of ${day}`);
     },

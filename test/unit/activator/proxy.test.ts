@@ -9,7 +9,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, onTestFinished, test } from 'vitest';
 import { host, probeToken, startActivator, type ActivatorWorld } from '../../support/activator/world.ts';
-import { freePort, listen } from '../../support/free-port.ts';
+import { findFreePort, listen } from '../../support/free-port.ts';
 
 let world: ActivatorWorld;
 const apps: Server[] = [];
@@ -215,7 +215,7 @@ test('an app that refuses a change of protocol is heard', async () => {
 
 test('1,000 requests at once wake an app with one word, and all of them get its response', async () => {
   asleep(3);
-  const port = await freePort();
+  const port = await findFreePort();
   world.onAsk = () => {
     world.show({ idle: { state: 'Waking', number: 3, wakeMs: undefined } });
     world.run({ port, isReady: false });
@@ -270,7 +270,7 @@ test('held requests go to another pod soon where the queue of the first is full,
 
 test('a stream and a change of protocol are held as any other request', async () => {
   asleep(1);
-  const port = await freePort();
+  const port = await findFreePort();
   world.onAsk = () => {
     world.run({ port, isReady: false });
     setTimeout(() => void startEcho(port), 100);
@@ -285,7 +285,7 @@ test('a stream and a change of protocol are held as any other request', async ()
 
 test('the body of a held request is not read, nor asked for, until the app takes it', async () => {
   asleep(1);
-  const port = await freePort();
+  const port = await findFreePort();
   const client = connect(world.port, '127.0.0.1');
   const heard: string[] = [];
   client.on('data', (chunk: Buffer) => heard.push(chunk.toString()));
@@ -450,7 +450,7 @@ test('a request that comes while the app is being put to sleep is held, and answ
   const held = ask();
   await eventually(() => world.gate.heldRequests === 1);
   // The pod is still there when the app is seen to sleep: it is on its way out.
-  const port = await freePort();
+  const port = await findFreePort();
   world.onAsk = () => {
     setTimeout(() => {
       void startApp((_asked, answer) => answer.end('new'), port).then(() => {

@@ -151,7 +151,7 @@ export class TreeBuilder {
   }
 
   /** Roots of all tiles; the last one may have fewer leaves. */
-  tiles(): Buffer[] {
+  computeTiles(): Buffer[] {
     return this.#leaves.length === 0 ? this.#tiles : [...this.#tiles, computeRoot(this.#leaves)];
   }
 }

@@ -107,13 +107,13 @@ async function verifyLines(document: unknown, evidence: Evidence): Promise<Verdi
 /** What a kind of document adds to the checks of every line. */
 interface Form {
   /** Days of which the line speaks. Once one is sealed, the line needs a proof. */
-  readonly days: (line: ProvenLine) => readonly unknown[];
+  readonly listDays: (line: ProvenLine) => readonly unknown[];
   /** Whether a line without a transaction claims an amount. */
-  readonly claims: (line: ProvenLine) => string | undefined;
+  readonly findClaim: (line: ProvenLine) => string | undefined;
   /** What the line or the document says otherwise than the transaction. */
-  readonly fault: (line: ProvenLine, leaf: Leaf, posted: string) => string | undefined;
+  readonly findFault: (line: ProvenLine, leaf: Leaf, posted: string) => string | undefined;
   /** Of the document itself. */
-  readonly faults: () => string[];
+  readonly listFaults: () => string[];
 }
 
 export function checkLines(document: ProvenDocument, evidence: Evidence): Verdict {
@@ -126,7 +126,7 @@ export function checkLines(document: ProvenDocument, evidence: Evidence): Verdic
   });
   const isEarlier = document.type === 'charges';
   return {
-    findings: [...findings, ...form.faults()],
+    findings: [...findings, ...form.listFaults()],
     lines: lines.length,
     proven: lines.filter(({ proof }) => proof !== null).length,
     unbound: isEarlier ? lines.filter(({ leaf }) => leaf !== null && leaf.call === undefined).length : 0,
@@ -141,7 +141,7 @@ function findForm(document: ProvenDocument): Form {
     case 'statement':
       return createStatementForm(document);
     default:
-      return { days: () => [], claims: () => undefined, fault: () => undefined, faults: () => [] };
+      return { listDays: () => [], findClaim: () => undefined, findFault: () => undefined, listFaults: () => [] };
   }
 }
 
@@ -160,7 +160,7 @@ function findRepetition({ leaf, account, hold }: ProvenLine, seen: Set<string>):
 
 function findLineFault(line: ProvenLine, form: Form, evidence: Evidence): string | undefined {
   const { leaf, proof } = line;
-  const sealed = [leaf?.at, ...form.days(line)]
+  const sealed = [leaf?.at, ...form.listDays(line)]
     .map(parseDay)
     .find((day) => day !== undefined && isSealed(day, evidence));
   if (leaf === null) return findClaim(line, form, sealed);
@@ -168,13 +168,13 @@ function findLineFault(line: ProvenLine, form: Form, evidence: Evidence): string
   if (fault !== undefined) return fault;
   if (proof === null && sealed !== undefined)
     return `transaction ${leaf.id} has no proof, although ${sealed} is over: fetch the document again`;
-  return form.fault(line, leaf, String(line.amount)) ?? findProofFault(line, evidence.days);
+  return form.findFault(line, leaf, String(line.amount)) ?? findProofFault(line, evidence.days);
 }
 
 /** Of a line without a transaction; on a sealed day it may not even claim an amount. */
 function findClaim(line: ProvenLine, form: Form, sealed: string | undefined): string | undefined {
   if (line.amount !== null || line.proof !== null) return 'it has an amount or a proof without a transaction';
-  const claim = form.claims(line);
+  const claim = form.findClaim(line);
   return claim === undefined || sealed === undefined ? undefined : `it has ${claim}, and no transaction`;
 }
 
@@ -222,9 +222,9 @@ function findDifference(
 function createChargesForm(document: ProvenDocument): Form {
   const { type, caller, day } = document;
   return {
-    days: ({ at }) => [at],
-    claims: (line) => (line['cost_usd'] === null && (line['charged_usd'] ?? null) === null ? undefined : 'a cost'),
-    fault: (line, leaf, posted) => {
+    listDays: ({ at }) => [at],
+    findClaim: (line) => (line['cost_usd'] === null && (line['charged_usd'] ?? null) === null ? undefined : 'a cost'),
+    findFault: (line, leaf, posted) => {
       const { account, at } = line;
       if (parseDay(at) !== day) return `it is of ${String(at)}, the document is of ${String(day)}`;
       const amounts = { cost_usd: posted, charged_usd: sumCharged(leaf) };
@@ -238,7 +238,7 @@ function createChargesForm(document: ProvenDocument): Form {
         ? findDifference(leaf, { ...line, caller }, { ...amounts, ...call })
         : `transaction ${leaf.id} settles another call than it has`;
     },
-    faults: () => [],
+    listFaults: () => [],
   };
 }
 
@@ -269,9 +269,9 @@ function createStatementForm(document: ProvenDocument): Form {
   const { author, month } = document;
   const authorAccount: LeafAccount = { kind: 'author', owner: String(author), day: null };
   return {
-    days: ({ posted_at: time }) => [time],
-    claims: () => 'an amount',
-    fault: (line, leaf, posted) => {
+    listDays: ({ posted_at: time }) => [time],
+    findClaim: () => 'an amount',
+    findFault: (line, leaf, posted) => {
       const creditedAmount = negateText(posted);
       const { posted_at: time } = line;
       if (toCanonicalJson(line.account) !== toCanonicalJson(authorAccount))
@@ -286,7 +286,7 @@ function createStatementForm(document: ProvenDocument): Form {
         ? undefined
         : `it says something else than when transaction ${leaf.id} was posted`;
     },
-    faults: () => findSumFaults(document),
+    listFaults: () => findSumFaults(document),
   };
 }
 

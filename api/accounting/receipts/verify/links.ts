@@ -47,7 +47,7 @@ export async function walkLinks(
 }
 
 export function computeFigures({ tree, next, chain }: Omit<Walk, 'day'>): DayFigures {
-  const tiles = tree.tiles();
+  const tiles = tree.computeTiles();
   return {
     count: next,
     head: chain.toString('hex'),
@@ -57,28 +57,28 @@ export function computeFigures({ tree, next, chain }: Omit<Walk, 'day'>): DayFig
 }
 
 function checkLink(walk: Walk, row: LinkRow, report: (finding: string) => void): void {
-  const say = (what: string): void => {
+  const reportFinding = (what: string): void => {
     report(`${row.day}, transaction ${row.id}: ${what}`);
   };
   if (row.position !== walk.next)
     report(`${row.day}: ${row.position - walk.next} links before position ${row.position} were deleted or moved`);
   const hash = Buffer.from(row.hash, 'hex');
-  if (!hashLeafText(row.leaf).equals(hash)) say('the leaf or the hash of its link was changed');
+  if (!hashLeafText(row.leaf).equals(hash)) reportFinding('the leaf or the hash of its link was changed');
   const chain = extendChain(walk.chain, hash);
   if (chain.toString('hex') !== row.chain)
-    say('its link does not follow the one before: links were changed, or put in another order');
+    reportFinding('its link does not follow the one before: links were changed, or put in another order');
   walk.tree.add(hash);
   walk.next = row.position + 1;
   // From here on as it is stored, so that each break is named once.
   walk.chain = Buffer.from(row.chain, 'hex');
-  compareLeaf(row, say);
+  compareLeaf(row, reportFinding);
 }
 
-function compareLeaf(row: LinkRow, say: (what: string) => void): void {
+function compareLeaf(row: LinkRow, reportFinding: (what: string) => void): void {
   const linked = readLeaf(row.leaf);
-  if (linked === undefined) say('the leaf of its link is not readable');
-  else if (linked.id !== row.id) say(`its link has the leaf of transaction ${linked.id}`);
-  else for (const difference of findDifferences(linked, row.ledger, row.uses_from)) say(difference);
+  if (linked === undefined) reportFinding('the leaf of its link is not readable');
+  else if (linked.id !== row.id) reportFinding(`its link has the leaf of transaction ${linked.id}`);
+  else for (const difference of findDifferences(linked, row.ledger, row.uses_from)) reportFinding(difference);
 }
 
 /** undefined for a text that is not the canonical form of a leaf. */

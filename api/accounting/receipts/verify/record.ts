@@ -48,7 +48,7 @@ export async function verifyRecord({ database, keys, witnesses = [], now }: Reco
   );
 }
 
-export interface Checking {
+export interface CheckContext {
   /** What the links of each day come to. */
   readonly figures: ReadonlyMap<string, DayFigures>;
   readonly keys: KeySet;
@@ -57,7 +57,7 @@ export interface Checking {
 }
 
 /** @returns the sealed days that are readable and rightly signed, in order */
-export async function checkDays(rows: readonly DayRow[], checking: Checking): Promise<LedgerDay[]> {
+export async function checkDays(rows: readonly DayRow[], checking: CheckContext): Promise<LedgerDay[]> {
   const { figures, keys, report } = checking;
   const days: LedgerDay[] = [];
   for (const row of rows) {
@@ -80,7 +80,7 @@ function createEmptyFigures(day: string): DayFigures {
   return computeFigures({ tree: new TreeBuilder(), next: 0, chain: startChain(day) });
 }
 
-function compareDay({ day, tiles }: DayRow, signed: LedgerDay, is: DayFigures, report: Checking['report']): void {
+function compareDay({ day, tiles }: DayRow, signed: LedgerDay, is: DayFigures, report: CheckContext['report']): void {
   if (signed.day !== day) report(`${day}: the sealed day here is that of ${signed.day}`);
   if (is.tiles !== tiles) report(`${day}: the tiles of the sealed day are not those of its links`);
   for (const field of ['count', 'head', 'root'] as const)
@@ -88,7 +88,7 @@ function compareDay({ day, tiles }: DayRow, signed: LedgerDay, is: DayFigures, r
       report(`${day}: ${field} of its links is ${is[field]}, it was sealed with ${signed[field]}`);
 }
 
-interface CheckpointChecking extends Checking {
+interface CheckpointChecking extends CheckContext {
   /** The sealed days of the database. */
   readonly days: readonly LedgerDay[];
   /** The last day that has to be sealed by now. */
@@ -118,7 +118,7 @@ export async function checkCheckpoint(document: unknown, checking: CheckpointChe
 function checkSealed(
   { sealed, made_at: at }: Checkpoint,
   newest: LedgerDay | undefined,
-  report: Checking['report'],
+  report: CheckContext['report'],
 ): void {
   const is = newest === undefined ? 'no day' : `${newest.day} (${computeDayDigest(newest)})`;
   const was = sealed === null ? 'no day' : `${sealed.day} (${sealed.digest})`;
@@ -129,7 +129,7 @@ function checkSealed(
 function checkOpen(
   signed: Checkpoint,
   newest: LedgerDay | undefined,
-  { figures, report }: Checking,
+  { figures, report }: CheckContext,
 ): string | undefined {
   const was = new Map(signed.open.map((one) => [one.day, describeChain(one)]));
   const is = new Map(
@@ -149,7 +149,7 @@ function describeChain({ count, head }: { count: number; head: string }): string
   return `${count} links that end in ${head}`;
 }
 
-interface Present {
+interface CurrentRecord {
   readonly keys: KeySet;
   /** The sealed days of the database. */
   readonly days: readonly LedgerDay[];
@@ -161,7 +161,7 @@ const dayList = z.object({ type: z.literal('ledger-days'), days: z.array(ledgerD
 export async function findWitnessFaults(
   transaction: Transaction,
   document: unknown,
-  present: Present,
+  present: CurrentRecord,
 ): Promise<string[]> {
   const listed = dayList.safeParse(document).data?.days;
   if (listed !== undefined) return (await Promise.all(listed.map((day) => findDayFaults(day, present)))).flat();
@@ -169,14 +169,18 @@ export async function findWitnessFaults(
   return checkpoint.safeParse(document).success ? findCheckpointFaults(transaction, document, present) : [];
 }
 
-async function findDayFaults(document: unknown, present: Present): Promise<string[]> {
+async function findDayFaults(document: unknown, present: CurrentRecord): Promise<string[]> {
   const reading = await readSigned(ledgerDay, document, present.keys);
   return reading.fault === undefined
     ? findDigestFaults({ day: reading.value.day, digest: computeDayDigest(reading.value) }, present)
     : [`the day that was kept: ${reading.fault}`];
 }
 
-async function findCheckpointFaults(transaction: Transaction, document: unknown, present: Present): Promise<string[]> {
+async function findCheckpointFaults(
+  transaction: Transaction,
+  document: unknown,
+  present: CurrentRecord,
+): Promise<string[]> {
   const reading = await readSigned(checkpoint, document, present.keys);
   if (reading.fault !== undefined) return [`the checkpoint that was kept: ${reading.fault}`];
   const { sealed, open, made_at: madeAt } = reading.value;
@@ -189,7 +193,7 @@ async function findCheckpointFaults(transaction: Transaction, document: unknown,
   return faults;
 }
 
-function findDigestFaults({ day, digest }: { day: string; digest: string }, { days }: Present): string[] {
+function findDigestFaults({ day, digest }: { day: string; digest: string }, { days }: CurrentRecord): string[] {
   const ours = days.find((one) => one.day === day);
   return ours !== undefined && computeDayDigest(ours) === digest
     ? []

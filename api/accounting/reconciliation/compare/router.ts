@@ -223,14 +223,14 @@ function listApart(ours: readonly LedgerCall[], ownKeys: Sum): (Sum & { kind: Ap
 /** Routers write their records with a delay. */
 const delayMs = 600_000;
 
-export interface Matched {
+export interface MatchResult {
   /** What the router has of these calls. */
   readonly right: Sum;
   readonly differences: readonly Difference[];
 }
 
 /** Each call of ours beside what the router has of it. */
-export function matchCalls(ours: readonly LedgerCall[], bill: readonly BilledCall[], now: Date): Matched {
+export function matchCalls(ours: readonly LedgerCall[], bill: readonly BilledCall[], now: Date): MatchResult {
   const byHold = groupByHold(bill);
   const sides = ours.map((one) => {
     const billed = byHold.get(one.id);

@@ -42,7 +42,7 @@ class AppFault extends Error {
 /** Never throws: every failure is a result. */
 export async function askApp({ url, host, steps, values, timeoutMs }: AppQuestion): Promise<AppReply> {
   const since = performance.now();
-  const took = (): number => Math.round(performance.now() - since);
+  const measureMs = (): number => Math.round(performance.now() - since);
   const signal = AbortSignal.timeout(timeoutMs);
   const dispatcher = createAgent({ url, host });
   let known = values;
@@ -50,14 +50,14 @@ export async function askApp({ url, host, steps, values, timeoutMs }: AppQuestio
     for (const step of steps)
       known = { ...known, ...(await performStep(step, { url, host, dispatcher, values: known, signal })) };
   } catch (error) {
-    return { latencyMs: took(), failure: toFailure(error, signal, timeoutMs) };
+    return { latencyMs: measureMs(), failure: toFailure(error, signal, timeoutMs) };
   } finally {
     void dispatcher.destroy();
   }
   const { answer } = known;
   return typeof answer === 'string' && answer.trim() !== ''
-    ? { latencyMs: took(), answer }
-    : { latencyMs: took(), failure: { kind: 'unreadable', detail: 'the response of the app has no answer' } };
+    ? { latencyMs: measureMs(), answer }
+    : { latencyMs: measureMs(), failure: { kind: 'unreadable', detail: 'the response of the app has no answer' } };
 }
 
 /** Sends one step, repeatedly if it has `repeat`. @returns the captured values */

@@ -123,7 +123,7 @@ export interface PreparedCampaign {
 /** Goes on with the unfinished campaign of the same choice, or registers a new one with all of its runs. */
 export async function prepareCampaign(choice: CampaignChoice, writer: BenchWriter): Promise<PreparedCampaign> {
   const fixed = selectIdentity(choice);
-  const begun = await writer.unfinished({ ...fixed, seed: choice.seed });
+  const begun = await writer.findUnfinished({ ...fixed, seed: choice.seed });
   if (begun !== undefined) {
     const interrupted = await writer.takeOver(begun.id);
     return { id: begun.id, seeds: { seed: begun.seed, heldBack: begun.heldBackSeed }, resumed: true, interrupted };

@@ -38,23 +38,23 @@ export async function visitApp(
   { app, parameters, transport }: Pick<BenchmarkManifest, 'app' | 'parameters' | 'transport'>,
 ): Promise<Omit<Visit, 'release'>> {
   const since = performance.now();
-  const result = (detail: string | undefined): Omit<Visit, 'release'> => ({
+  const createVisit = (detail: string | undefined): Omit<Visit, 'release'> => ({
     app,
     steps: 1 + transport.length,
     latencyMs: Math.round(performance.now() - since),
     detail: detail?.slice(0, 500),
   });
   const missing = await openPage(address);
-  if (missing !== undefined) return result(missing);
+  if (missing !== undefined) return createVisit(missing);
   const reply = await askApp({
     ...address,
     steps: transport,
     values: { ...parameters, model: '', marker: 'visit', prompt: question, run: crypto.randomUUID() },
     timeoutMs: Math.max(1, Math.round(visitLimitMs - (performance.now() - since))),
   });
-  if (reply.answer === undefined) return result(reply.failure.detail);
+  if (reply.answer === undefined) return createVisit(reply.failure.detail);
   const { error, detail = 'it is wrong' } = await grade({ answer: reply.answer, grader, values: {} }, refuseScript);
-  return result(error === undefined ? undefined : `the answer is of no use: ${detail}`);
+  return createVisit(error === undefined ? undefined : `the answer is of no use: ${detail}`);
 }
 
 /** @returns why there is no page, where there is none */

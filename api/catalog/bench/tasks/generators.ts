@@ -19,10 +19,10 @@ export type Generator = (random: Random) => Values;
 export function createArithmeticStory(random: Random): Values {
   const [seller = '', friend = ''] = random.sample(people, 2);
   const good = random.pick(goods);
-  const [boxes, each] = [random.whole(6, 29), random.whole(12, 48)];
-  const broken = random.whole(3, boxes * 2);
-  const share = random.whole(3, 9);
-  const price = random.whole(2, 19);
+  const [boxes, each] = [random.pickWhole(6, 29), random.pickWhole(12, 48)];
+  const broken = random.pickWhole(3, boxes * 2);
+  const share = random.pickWhole(3, 9);
+  const price = random.pickWhole(2, 19);
   const sold = Math.floor((boxes * each - broken) / share);
   return {
     story:
@@ -67,7 +67,7 @@ export function formatInWords(value: number): string {
 }
 
 export function createNumberInWords(random: Random): Values {
-  const value = random.whole(10_001, 999_999);
+  const value = random.pickWhole(10_001, 999_999);
   return { number: String(value), words: formatInWords(value) };
 }
 
@@ -75,13 +75,13 @@ export function createRecordLetter(random: Random): Values {
   const [buyer, clerk] = [random.sample(people, 2), random.sample(surnames, 2)];
   const name = `${buyer[0]} ${clerk[0]}`;
   const [city = '', depot = ''] = random.sample(cities, 2);
-  const order = `${random.pick(['A', 'K', 'T', 'Z'])}-${random.whole(10_000, 99_999)}`;
-  const [amount, cents] = [random.whole(20, 940), random.whole(10, 99)];
-  const [day, month] = [random.whole(10, 28), random.whole(10, 12)];
+  const order = `${random.pick(['A', 'K', 'T', 'Z'])}-${random.pickWhole(10_000, 99_999)}`;
+  const [amount, cents] = [random.pickWhole(20, 940), random.pickWhole(10, 99)];
+  const [day, month] = [random.pickWhole(10, 28), random.pickWhole(10, 12)];
   return {
     letter:
-      `Dear ${name}, thank you for your order ${order}, which replaces ${random.pick(['B', 'Q'])}-${random.whole(10_000, 99_999)}. ` +
-      `${buyer[1]} ${clerk[1]} has packed ${random.whole(2, 30)} ${random.pick(goods)} at our depot in ${depot}. ` +
+      `Dear ${name}, thank you for your order ${order}, which replaces ${random.pick(['B', 'Q'])}-${random.pickWhole(10_000, 99_999)}. ` +
+      `${buyer[1]} ${clerk[1]} has packed ${random.pickWhole(2, 30)} ${random.pick(goods)} at our depot in ${depot}. ` +
       `They leave on 2026-${month}-${day} for your address in ${city}. The total is ${amount}.${cents} EUR, ` +
       `of which ${Math.floor(amount / 5)}.00 EUR is tax.`,
     record: { name, city, order, date: `2026-${month}-${day}`, total: Number(`${amount}.${cents}`) },
@@ -89,7 +89,7 @@ export function createRecordLetter(random: Random): Values {
 }
 
 export function createUnsortedList(random: Random): Values {
-  const items = random.sample(animals, 8).map((animal) => ({ animal, number: random.whole(100, 999) }));
+  const items = random.sample(animals, 8).map((animal) => ({ animal, number: random.pickWhole(100, 999) }));
   const descending = random.pick([true, false]);
   const inOrder = [...items].sort((one, other) => {
     const [first, second] = descending ? [other, one] : [one, other];
@@ -105,7 +105,7 @@ export function createUnsortedList(random: Random): Values {
 export function createTable(random: Random): Values {
   const rows = random.sample(people, 4).map((name) => ({
     name,
-    age: random.whole(18, 79),
+    age: random.pickWhole(18, 79),
     city: random.pick(cities),
     member: random.pick([true, false]),
   }));
@@ -147,17 +147,17 @@ export const animals = [
 
 export interface Random {
   /** A whole number, both bounds included. */
-  whole(low: number, high: number): number;
+  pickWhole(low: number, high: number): number;
   pick<Value>(values: readonly Value[]): Value;
   /** So many different ones, in random order. */
   sample<Value>(values: readonly Value[], count: number): Value[];
-  shuffled<Value>(values: readonly Value[]): Value[];
+  shuffle<Value>(values: readonly Value[]): Value[];
 }
 
 /** SplitMix32 over a hash of the seed. */
 export function createRandom(seed: string): Random {
   let state = createHash('sha256').update(seed).digest().readUInt32LE(0);
-  const next = (): number => {
+  const drawNext = (): number => {
     state = (state + 0x9e3779b9) | 0;
     let mixed = state ^ (state >>> 16);
     mixed = Math.imul(mixed, 0x21f0aaad);
@@ -165,16 +165,16 @@ export function createRandom(seed: string): Random {
     mixed = Math.imul(mixed, 0x735a2d97);
     return ((mixed ^ (mixed >>> 15)) >>> 0) / 4_294_967_296;
   };
-  const whole = (low: number, high: number): number => low + Math.floor(next() * (high - low + 1));
-  const shuffled = <Value>(values: readonly Value[]): Value[] => {
+  const pickWhole = (low: number, high: number): number => low + Math.floor(drawNext() * (high - low + 1));
+  const shuffle = <Value>(values: readonly Value[]): Value[] => {
     const left = [...values];
-    return Array.from({ length: left.length }, () => left.splice(whole(0, left.length - 1), 1)).flat();
+    return Array.from({ length: left.length }, () => left.splice(pickWhole(0, left.length - 1), 1)).flat();
   };
   return {
-    whole,
-    shuffled,
-    pick: (values) => values[whole(0, values.length - 1)] ?? throwEmpty(),
-    sample: (values, count) => shuffled(values).slice(0, count),
+    pickWhole,
+    shuffle,
+    pick: (values) => values[pickWhole(0, values.length - 1)] ?? throwEmpty(),
+    sample: (values, count) => shuffle(values).slice(0, count),
   };
 }
 

@@ -15,10 +15,10 @@ import { type Database, openLedgerDatabase } from '../../../../api/billing/datab
 import { classify } from '../../../../api/accounting/metering/request-class.ts';
 import { readRecord } from '../../../../api/accounting/metering/gateway-record.ts';
 import { readLines } from '../../../../api/accounting/metering/shipper/log-file.ts';
-import { freePort } from '../../../support/free-port.ts';
+import { findFreePort } from '../../../support/free-port.ts';
 import { startPostgres, type Postgres } from '../../../support/ledger/postgres.ts';
 import { accessLogArguments, load, makeGateway, type Gateway, type Seen } from '../../../support/metering/gateway.ts';
-import { healthy, receiverProgram, shipperProgram, token } from '../../../support/metering/processes.ts';
+import { waitUntilHealthy, receiverProgram, shipperProgram, token } from '../../../support/metering/processes.ts';
 import { chooseRepetitions } from '../../../support/repetitions.ts';
 
 const requests = chooseRepetitions({ usual: 6_000, deep: 50_000 });
@@ -82,7 +82,7 @@ async function untilAnswered(database: Database, answered: number): Promise<void
 
 test('events match the sent requests exactly while every process is killed; after kill -9 of the gateway, each missing one is reported', async () => {
   const url = await postgres.createDatabase('metering');
-  const [port, shipperPort] = [await freePort(), await freePort()];
+  const [port, shipperPort] = [await findFreePort(), await findFreePort()];
   const log = join(folder, 'access.log');
   const receiver = receiverProgram(url, port);
   const shipper = shipperProgram({
@@ -95,7 +95,7 @@ test('events match the sent requests exactly while every process is killed; afte
   gateways.push(gateway);
   receiver.start();
   shipper.start();
-  await healthy(port);
+  await waitUntilHealthy(port);
   const seen: Seen = { sent: 0, answered: [], broken: 0 };
   await gateway.start(seen);
   const part = Math.floor(requests / 60) * 10;
@@ -180,7 +180,7 @@ for (const [name, more, hasPaths] of [
       log,
       receiver: `http://127.0.0.1:${port}/v1/logs`,
       tokenFile: join(folder, 'token'),
-      port: await freePort(),
+      port: await findFreePort(),
     });
     const gateway = await makeGateway({ folder: own, args: [...accessLogArguments(log), ...more] });
     gateways.push(gateway);
@@ -222,7 +222,7 @@ for (const [name, more, hasPaths] of [
 
 test('limits a log that cannot be sent, and reports dropped entries to the last request', async () => {
   const url = await postgres.createDatabase('bounded');
-  const [port, shipperPort] = [await freePort(), await freePort()];
+  const [port, shipperPort] = [await findFreePort(), await findFreePort()];
   const log = join(folder, 'bounded.log');
   const receiver = receiverProgram(url, port, 1);
   const shipper = shipperProgram({
@@ -261,10 +261,10 @@ test('limits a log that cannot be sent, and reports dropped entries to the last 
 
 test("parses the output of Traefik's own OTLP exporter", async () => {
   const url = await postgres.createDatabase('otlp');
-  const port = await freePort();
+  const port = await findFreePort();
   const receiver = receiverProgram(url, port);
   receiver.start();
-  await healthy(port);
+  await waitUntilHealthy(port);
   const gateway = await makeGateway({
     folder,
     args: [

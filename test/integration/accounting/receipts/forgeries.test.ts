@@ -80,7 +80,7 @@ beforeAll(async () => {
     month: today.slice(0, 7),
     baseUrl,
     disputeDays: 14,
-    eventsUrl: (line) => `${baseUrl}/${line}`,
+    buildEventsUrl: (line) => `${baseUrl}/${line}`,
   });
   genuine = {
     charges: await charges('203.0.113.7'),

@@ -11,7 +11,7 @@ import { migrate, readMigrations } from '../../../../api/billing/database/migrat
 import { migrationsFolder, openDatabase, openLedgerDatabase } from '../../../../api/billing/database/database.ts';
 import { advanceLog } from '../../../../api/accounting/receipts/ledger-log.ts';
 import { verifyRecord } from '../../../../api/accounting/receipts/verify/record.ts';
-import { asSuperuser, startPostgres, type Postgres } from '../../../support/ledger/postgres.ts';
+import { toSuperuserUrl, startPostgres, type Postgres } from '../../../support/ledger/postgres.ts';
 import { advanceTo, keys, postAt, receiptKey, signer } from '../../../support/receipts/record.ts';
 
 let postgres: Postgres;
@@ -143,7 +143,7 @@ test('anyone who kept a day or a checkpoint detects a record rolled back to an e
   const witnesses = [await read('checkpoint'), await read('day')];
   const at = { database, keys, now: new Date('2026-03-02T13:00:00Z') };
   assert.deepEqual((await verifyRecord({ ...at, witnesses })).findings, []);
-  const tampering = await openDatabase(asSuperuser(url));
+  const tampering = await openDatabase(toSuperuserUrl(url));
   await tampering.transaction((transaction) =>
     transaction.script(`set local session_replication_role = replica;
       delete from ledger.entry where transaction_id in (select transaction_id from receipts.link where day = '2026-03-02');

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { Client } from 'pg';
 import { Database, openLedgerDatabase } from '../../../../api/billing/database/database.ts';
 import { verifyRecord } from '../../../../api/accounting/receipts/verify/record.ts';
-import { asSuperuser, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
+import { toSuperuserUrl, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { chooseRepetitions } from '../../../support/repetitions.ts';
 import { advanceTo, keys, postAt } from '../../../support/receipts/record.ts';
 import { rechain, tamperings } from '../../../support/receipts/tamperings.ts';
@@ -34,7 +34,7 @@ beforeAll(async () => {
       });
   await advanceTo(ledger, now, { batch: 500 });
   await ledger.close();
-  client = new Client({ connectionString: asSuperuser(url) });
+  client = new Client({ connectionString: toSuperuserUrl(url) });
   await client.connect();
   const connection = {
     rows: async ({ text }: { text: string }, values: readonly unknown[]) =>

@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
-import { freePort } from '../../../support/free-port.ts';
+import { findFreePort } from '../../../support/free-port.ts';
 import { openDatabase } from '../../../../api/billing/database/database.ts';
-import { asSuperuser, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
+import { toSuperuserUrl, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { advanceTo, keys, privateKey, receiptKey } from '../../../support/receipts/record.ts';
 import { Signer } from '../../../../api/accounting/receipts/ledger-log.ts';
 import { sampleToolApp, type ToolSample } from '../../../support/tools/sample.ts';
@@ -27,7 +27,7 @@ let issuer = '';
 beforeAll(async () => {
   postgres = await sharePostgres();
   databaseUrl = await postgres.createDatabase('verify');
-  const port = await freePort();
+  const port = await findFreePort();
   issuer = `http://127.0.0.1:${port}`;
   api = await sampleToolApp({
     baseUrl: issuer,
@@ -100,7 +100,7 @@ test('verifies the database, against what was kept of it', async () => {
   // The day that is sealed here has not ended yet by the clock, so nothing is overdue.
   assert.equal(right.exitCode, 0, right.lines);
   assert.match(right.lines, /^right: 3 transactions in 1 sealed days and those since/m);
-  const tampering = await openDatabase(asSuperuser(databaseUrl));
+  const tampering = await openDatabase(toSuperuserUrl(databaseUrl));
   await tampering.transaction((transaction) =>
     transaction.script(
       "set local session_replication_role = replica; update ledger.entry set amount = amount * 2 where transaction_id = (select min(id) from ledger.transaction); update ledger.usage set model = 'other' where id = (select id::text from ledger.hold where transaction_id = 2)",

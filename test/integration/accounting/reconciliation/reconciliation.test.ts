@@ -17,7 +17,7 @@ import type {
 import type { ListPrices } from '../../../../api/accounting/reconciliation/compare/prices.ts';
 import { ReconciliationStore } from '../../../../api/accounting/reconciliation/reconciliation-store.ts';
 import { giveUp } from '../../../support/ledger/model-suite.ts';
-import { asSuperuser, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
+import { toSuperuserUrl, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { DayRecords, tamper } from '../../../support/reconciliation/day-records.ts';
 
 const day = '2026-03-02';
@@ -41,7 +41,7 @@ afterAll(() => postgres.stop());
 beforeEach(async () => {
   const url = await postgres.createDatabase(`reconciliation${(count += 1)}`);
   database = await openLedgerDatabase(url);
-  client = new Client({ connectionString: asSuperuser(url) });
+  client = new Client({ connectionString: toSuperuserUrl(url) });
   await client.connect();
   records = new DayRecords(database);
   return async () => {

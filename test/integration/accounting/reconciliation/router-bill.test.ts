@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { reconciliation, type Reconciliation } from '../../../../api/accounting/reconciliation/result.ts';
 import { sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { startBilledLiteLlm, type BilledLiteLlm } from '../../../support/models/billed-litellm.ts';
-import { endApis, mocksOfCatalog, post, startApi, type ApiProcess } from '../../../support/models/lab.ts';
+import { endApis, createCatalogMocks, post, startApi, type ApiProcess } from '../../../support/models/lab.ts';
 import { startLiteLlm, type LiteLlm } from '../../../support/models/litellm.ts';
 
 let postgres: SharedPostgres;
@@ -20,7 +20,7 @@ let api: ApiProcess;
 let databaseUrl: string;
 
 beforeAll(async () => {
-  [postgres, router] = await Promise.all([sharePostgres(), startLiteLlm(mocksOfCatalog())]);
+  [postgres, router] = await Promise.all([sharePostgres(), startLiteLlm(createCatalogMocks())]);
   billed = await startBilledLiteLlm(router);
   databaseUrl = await postgres.createDatabase('bill');
   api = await startApi({ databaseUrl, router: { url: billed.url, key: router.key } });

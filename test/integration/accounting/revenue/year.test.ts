@@ -8,17 +8,9 @@ import { Ledger } from '../../../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, parseMoney, type Money } from '../../../../api/billing/ledger/money.ts';
 import { findLineFaults } from '../../../../api/accounting/receipts/verify/verify-queries.ts';
 import { postShares, readStatement } from '../../../../api/accounting/revenue/statement.ts';
-import { asSuperuser, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
+import { toSuperuserUrl, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { chooseRepetitions, isDeep } from '../../../support/repetitions.ts';
-import {
-  authors,
-  edgesOfTheYear,
-  everyDay,
-  liveThrough,
-  random,
-  rules,
-  type Year,
-} from '../../../support/revenue/year.ts';
+import { authors, edgesOfTheYear, everyDay, runYear, random, rules, type Year } from '../../../support/revenue/year.ts';
 
 let postgres: SharedPostgres;
 let database: Database;
@@ -30,7 +22,7 @@ const ended = new Date('2028-03-01T00:00:00Z');
 beforeAll(async () => {
   postgres = await sharePostgres();
   const url = await postgres.createDatabase('year');
-  superuser = await openDatabase(asSuperuser(url));
+  superuser = await openDatabase(toSuperuserUrl(url));
   // A zone with daylight saving: days and months are UTC, whatever the server thinks.
   await superuser.query(
     {
@@ -41,7 +33,7 @@ beforeAll(async () => {
     [],
   );
   database = await openLedgerDatabase(url);
-  year = await liveThrough(database, { days });
+  year = await runYear(database, { days });
 });
 afterAll(async () => {
   await Promise.all([database.close(), superuser.close()]);
@@ -108,7 +100,7 @@ test('statements add up from month to month, and to the balance in the ledger', 
         month,
         baseUrl: 'https://moorage.test',
         disputeDays: 14,
-        eventsUrl: (line) => line,
+        buildEventsUrl: (line) => line,
         now: ended,
       });
       states.add(statement.state);

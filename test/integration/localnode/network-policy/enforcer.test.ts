@@ -17,7 +17,7 @@ import {
   silentLogger,
 } from '../../../../lib/kubernetes/index.ts';
 import { startApiServer, type ApiServer } from '../../../support/kubernetes/api-server.ts';
-import { exclusively } from '../../../support/exclusively.ts';
+import { runExclusively } from '../../../support/exclusively.ts';
 import { installTools, openLab, type Lab, type PodHost } from '../../../support/network-policy/lab.ts';
 
 /** The test needs root on Linux. */
@@ -34,7 +34,7 @@ const pod = (index: number): PodHost => lab.pods[index] ?? assert.fail(`no pod $
 
 beforeAll(async () => {
   if (skip) return;
-  await exclusively(installTools);
+  await runExclusively(installTools);
   lab = await openLab(['10.244.0.2', '10.244.0.3']);
   await Promise.all(lab.pods.map(async (host) => host.ask({ op: 'listen', ports: [1] })));
   records = await mkdtemp(join(tmpdir(), 'moorage-cni-'));

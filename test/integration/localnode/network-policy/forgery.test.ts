@@ -10,12 +10,12 @@ import {
   enforce,
   lab,
   lot,
-  snapshotOf,
-  only,
-  opens,
+  createSnapshot,
+  selectApp,
+  assertOpen,
   pod,
   SCOPE,
-  silent,
+  assertSilent,
   skip,
 } from '../../../support/network-policy/bench.ts';
 import { arpFrame, datagramFrame } from '../../../support/network-policy/frames.ts';
@@ -26,9 +26,9 @@ test("closes the node's loopback services to pods even if loopback is routed", {
   await pod(0).ip('addr', 'del', '127.0.0.1/8', 'dev', 'lo');
   await pod(0).ip('route', 'add', '127.0.0.0/8', 'via', NODE_BRIDGE);
   try {
-    await opens(pod(0), '127.0.0.1', NODE_PORTS.api, { from: podAddress(0) });
+    await assertOpen(pod(0), '127.0.0.1', NODE_PORTS.api, { from: podAddress(0) });
     await enforce(lot());
-    await silent(pod(0), '127.0.0.1', NODE_PORTS.api, { from: podAddress(0) });
+    await assertSilent(pod(0), '127.0.0.1', NODE_PORTS.api, { from: podAddress(0) });
   } finally {
     await pod(0).ip('route', 'del', '127.0.0.0/8', 'via', NODE_BRIDGE);
     await pod(0).ip('addr', 'add', '127.0.0.1/8', 'dev', 'lo');
@@ -39,11 +39,11 @@ test("drops packets of a pod that gives itself another's address", { skip }, asy
   const stolen = '10.244.0.99';
   await pod(0).ip('addr', 'add', `${stolen}/24`, 'dev', 'eth0');
   try {
-    await opens(pod(0), podAddress(1), 1, { from: stolen });
+    await assertOpen(pod(0), podAddress(1), 1, { from: stolen });
     await enforce(lot());
-    await silent(pod(0), podAddress(1), 1, { from: stolen });
-    await silent(pod(0), NODE_BRIDGE, NODE_PORTS.api, { from: stolen });
-    await opens(pod(0), podAddress(1), 1, { from: podAddress(0) });
+    await assertSilent(pod(0), podAddress(1), 1, { from: stolen });
+    await assertSilent(pod(0), NODE_BRIDGE, NODE_PORTS.api, { from: stolen });
+    await assertOpen(pod(0), podAddress(1), 1, { from: podAddress(0) });
   } finally {
     await pod(0).ip('addr', 'del', `${stolen}/24`, 'dev', 'eth0');
   }
@@ -51,9 +51,9 @@ test("drops packets of a pod that gives itself another's address", { skip }, asy
 
 test('blocks IPv6 between pods', { skip }, async () => {
   for (const index of [0, 1]) await pod(index).ip('addr', 'add', `fd00::${index + 2}/64`, 'dev', 'eth0', 'nodad');
-  await opens(pod(0), 'fd00::3', 1, { op: 'udp' });
+  await assertOpen(pod(0), 'fd00::3', 1, { op: 'udp' });
   await enforce(lot());
-  await silent(pod(0), 'fd00::3', 1, { op: 'udp' });
+  await assertSilent(pod(0), 'fd00::3', 1, { op: 'udp' });
 });
 
 /**
@@ -62,7 +62,7 @@ test('blocks IPv6 between pods', { skip }, async () => {
  */
 async function getsThrough(text: string, forged: Uint8Array): Promise<boolean> {
   await pod(0).sendFrame(forged);
-  await opens(pod(0), podAddress(1), 2, { op: 'udp' });
+  await assertOpen(pod(0), podAddress(1), 2, { op: 'udp' });
   const heard = await pod(1).ask({ op: 'heard' });
   assert(Array.isArray(heard));
   return heard.includes(text);
@@ -84,11 +84,11 @@ test('drops frames forged to bypass the rules', { skip }, async () => {
   );
   assert.equal(await getsThrough(...frame('forged, no rules', { from: { ...from, address: podAddress(2) } })), true);
   const ingress = [
-    { from: [{ podSelector: only('pod2') }], ports: [{ protocol: 'UDP' as const, port: 1 }] },
+    { from: [{ podSelector: selectApp('pod2') }], ports: [{ protocol: 'UDP' as const, port: 1 }] },
     { ports: [{ protocol: 'UDP' as const, port: 2 }] },
   ];
   assert.equal(await getsThrough(...frame('broadcast, no rules', { to: { ...to, address: '255.255.255.255' } })), true);
-  await enforce(lot({ podSelector: only('pod1'), ingress }));
+  await enforce(lot({ podSelector: selectApp('pod1'), ingress }));
   assert.equal(await getsThrough(...frame('plain', {})), false, 'denied by the policy');
   assert.equal(
     await getsThrough(...frame('tagged', { vlan: 0 })),
@@ -101,7 +101,7 @@ test('drops frames forged to bypass the rules', { skip }, async () => {
     false,
   );
   assert.equal(await getsThrough(...frame('broadcast', { to: { ...to, address: '255.255.255.255' } })), false);
-  await applier.apply(derive({ ...snapshotOf(lot()), attachments: undefined }, SCOPE).tables);
+  await applier.apply(derive({ ...createSnapshot(lot()), attachments: undefined }, SCOPE).tables);
   assert.equal(
     await getsThrough(...frame('broadcast, no guard', { to: { ...to, address: '255.255.255.255' } })),
     false,
@@ -127,21 +127,21 @@ test('drops packets of a pod that helps another one to impersonate a third', { s
 test("keeps a pod from announcing another's address", { skip }, async () => {
   const neighbour = async (): Promise<string> =>
     (await execa('ip', ['-n', pod(2).name, 'neigh', 'show', podAddress(1)])).stdout;
-  await opens(pod(2), podAddress(1), 1);
+  await assertOpen(pod(2), podAddress(1), 1);
   await pod(0).sendFrame(arpFrame({ mac: pod(0).mac, address: podAddress(1) }));
-  await opens(pod(0), podAddress(2), 1);
+  await assertOpen(pod(0), podAddress(2), 1);
   assert.match(await neighbour(), new RegExp(pod(0).mac), 'the announcement of this test is well formed');
   await pod(1).sendFrame(arpFrame({ mac: pod(1).mac, address: podAddress(1) }));
-  await opens(pod(2), podAddress(1), 1);
+  await assertOpen(pod(2), podAddress(1), 1);
   await enforce(lot());
   await pod(0).sendFrame(arpFrame({ mac: pod(0).mac, address: podAddress(1) }));
-  await opens(pod(0), podAddress(2), 1);
+  await assertOpen(pod(0), podAddress(2), 1);
   assert.doesNotMatch(await neighbour(), new RegExp(pod(0).mac));
 });
 
 test('drops bridged packets that the rules do not see', { skip }, async () => {
   await enforce(lot());
-  await opens(pod(0), podAddress(1), 1);
+  await assertOpen(pod(0), podAddress(1), 1);
   await lab.node.sysctl('net.bridge.bridge-nf-call-iptables=0');
-  await silent(pod(0), podAddress(1), 1);
+  await assertSilent(pod(0), podAddress(1), 1);
 });

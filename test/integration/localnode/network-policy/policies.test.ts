@@ -4,7 +4,7 @@ import { execa } from 'execa';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { derive } from '../../../../localnode/network-policy/enforcer.ts';
-import { oracleAllows, type Flow } from '../../../support/network-policy/oracle.ts';
+import { isAllowedByOracle, type Flow } from '../../../support/network-policy/oracle.ts';
 import { podAddress, world } from '../../../support/network-policy/worlds.ts';
 import { chooseRepetitions } from '../../../support/repetitions.ts';
 import {
@@ -16,46 +16,46 @@ import {
   enforce,
   lab,
   lot,
-  snapshotOf,
-  only,
-  opens,
+  createSnapshot,
+  selectApp,
+  assertOpen,
   pod,
   SCOPE,
   SERVICE,
-  silent,
+  assertSilent,
   skip,
 } from '../../../support/network-policy/bench.ts';
 import { NODE_BRIDGE, NODE_OUTSIDE, NODE_PORTS, WORLD } from '../../../support/network-policy/lab.ts';
 
 test('allows all traffic without a policy', { skip }, async () => {
   await enforce(lot());
-  await opens(pod(0), podAddress(1), 1);
-  await opens(pod(0), podAddress(1), 1, { op: 'udp' });
-  await opens(pod(0), WORLD[0], 1);
-  await opens(pod(0), NODE_BRIDGE, NODE_PORTS.kubelet);
-  await opens(lab.outside, podAddress(1), 1);
-  await opens(lab.node, podAddress(1), 1);
+  await assertOpen(pod(0), podAddress(1), 1);
+  await assertOpen(pod(0), podAddress(1), 1, { op: 'udp' });
+  await assertOpen(pod(0), WORLD[0], 1);
+  await assertOpen(pod(0), NODE_BRIDGE, NODE_PORTS.kubelet);
+  await assertOpen(lab.outside, podAddress(1), 1);
+  await assertOpen(lab.node, podAddress(1), 1);
 });
 
 test('blocks a denied pod on its own bridge, except from its node', { skip }, async () => {
-  await enforce(lot({ ...denyAll, podSelector: only('pod1') }));
+  await enforce(lot({ ...denyAll, podSelector: selectApp('pod1') }));
   await Promise.all([
-    silent(pod(0), podAddress(1), 1),
-    silent(pod(0), podAddress(1), 1, { op: 'udp' }),
-    silent(pod(1), podAddress(0), 1),
-    silent(pod(1), WORLD[0], 1),
-    silent(lab.outside, podAddress(1), 1),
-    opens(lab.node, podAddress(1), 1),
-    opens(pod(0), podAddress(2), 1),
+    assertSilent(pod(0), podAddress(1), 1),
+    assertSilent(pod(0), podAddress(1), 1, { op: 'udp' }),
+    assertSilent(pod(1), podAddress(0), 1),
+    assertSilent(pod(1), WORLD[0], 1),
+    assertSilent(lab.outside, podAddress(1), 1),
+    assertOpen(lab.node, podAddress(1), 1),
+    assertOpen(pod(0), podAddress(2), 1),
   ]);
 });
 
 test('allows ingress by labels, namespace, port range and name', { skip }, async () => {
   await enforce(
     lot({
-      podSelector: only('pod1'),
+      podSelector: selectApp('pod1'),
       ingress: [
-        { from: [{ podSelector: only('pod0') }], ports: [{ port: 'http' }, { port: 5, endPort: 6 }] },
+        { from: [{ podSelector: selectApp('pod0') }], ports: [{ port: 'http' }, { port: 5, endPort: 6 }] },
         {
           from: [{ namespaceSelector: { matchExpressions: [{ key: 'team', operator: 'In', values: ['b'] }] } }],
           ports: [{ protocol: 'UDP', port: 1 }],
@@ -64,11 +64,11 @@ test('allows ingress by labels, namespace, port range and name', { skip }, async
     }),
   );
   await Promise.all([
-    ...[3, 5, 6].map(async (port) => opens(pod(0), podAddress(1), port)),
-    ...[1, 4, 7].map(async (port) => silent(pod(0), podAddress(1), port)),
-    silent(pod(2), podAddress(1), 3),
-    opens(pod(3), podAddress(1), 1, { op: 'udp' }),
-    silent(pod(3), podAddress(1), 1),
+    ...[3, 5, 6].map(async (port) => assertOpen(pod(0), podAddress(1), port)),
+    ...[1, 4, 7].map(async (port) => assertSilent(pod(0), podAddress(1), port)),
+    assertSilent(pod(2), podAddress(1), 3),
+    assertOpen(pod(3), podAddress(1), 1, { op: 'udp' }),
+    assertSilent(pod(3), podAddress(1), 1),
   ]);
 });
 
@@ -77,23 +77,23 @@ test('allows egress to the world but not to the node, the pods or the metadata a
   const rule = { to: [{ ipBlock: { cidr: '0.0.0.0/0', except } }] };
   await enforce(lot());
   await Promise.all([
-    opens(pod(0), WORLD[2], 1),
-    opens(pod(0), NODE_OUTSIDE, NODE_PORTS.ssh),
-    opens(pod(0), API_SERVICE, 443),
+    assertOpen(pod(0), WORLD[2], 1),
+    assertOpen(pod(0), NODE_OUTSIDE, NODE_PORTS.ssh),
+    assertOpen(pod(0), API_SERVICE, 443),
   ]);
-  await enforce(lot({ podSelector: only('pod0'), policyTypes: ['Egress'], egress: [rule] }));
+  await enforce(lot({ podSelector: selectApp('pod0'), policyTypes: ['Egress'], egress: [rule] }));
   const closed = [NODE_BRIDGE, NODE_OUTSIDE].flatMap((address) =>
     Object.values(NODE_PORTS).map((port): [string, number] => [address, port]),
   );
   await Promise.all([
-    opens(pod(0), WORLD[0], 1),
-    opens(pod(0), WORLD[0], 1, { op: 'udp' }),
-    opens(pod(0), WORLD[1], 1),
-    ...closed.map(async ([address, port]) => silent(pod(0), address, port)),
-    silent(pod(0), WORLD[2], 1),
-    silent(pod(0), podAddress(1), 1),
-    silent(pod(0), API_SERVICE, 443),
-    opens(pod(2), NODE_BRIDGE, NODE_PORTS.ssh),
+    assertOpen(pod(0), WORLD[0], 1),
+    assertOpen(pod(0), WORLD[0], 1, { op: 'udp' }),
+    assertOpen(pod(0), WORLD[1], 1),
+    ...closed.map(async ([address, port]) => assertSilent(pod(0), address, port)),
+    assertSilent(pod(0), WORLD[2], 1),
+    assertSilent(pod(0), podAddress(1), 1),
+    assertSilent(pod(0), API_SERVICE, 443),
+    assertOpen(pod(2), NODE_BRIDGE, NODE_PORTS.ssh),
   ]);
 });
 
@@ -101,21 +101,26 @@ test(
   'evaluates a Service and a host port for the pod behind them, and lets a pod reach itself through its Service',
   { skip },
   async () => {
-    const ingress = [{ from: [{ podSelector: only('pod0') }], ports: [{ port: 1 }] }];
-    const egress = [{ to: [{ podSelector: only('pod1') }] }];
+    const ingress = [{ from: [{ podSelector: selectApp('pod0') }], ports: [{ port: 1 }] }];
+    const egress = [{ to: [{ podSelector: selectApp('pod1') }] }];
     await enforce(
-      lot({ podSelector: only('pod1'), ingress }, { podSelector: only('pod0'), policyTypes: ['Egress'], egress }),
+      lot(
+        { podSelector: selectApp('pod1'), ingress },
+        { podSelector: selectApp('pod0'), policyTypes: ['Egress'], egress },
+      ),
     );
     await Promise.all([
-      opens(pod(0), SERVICE, 80),
-      silent(pod(2), SERVICE, 80),
-      opens(pod(1), SERVICE, 80),
-      silent(lab.outside, NODE_OUTSIDE, 8443),
-      silent(pod(0), NODE_OUTSIDE, 8443),
+      assertOpen(pod(0), SERVICE, 80),
+      assertSilent(pod(2), SERVICE, 80),
+      assertOpen(pod(1), SERVICE, 80),
+      assertSilent(lab.outside, NODE_OUTSIDE, 8443),
+      assertSilent(pod(0), NODE_OUTSIDE, 8443),
     ]);
-    await enforce(lot({ podSelector: only('pod1'), ingress: [{ from: [{ ipBlock: { cidr: `${WORLD[0]}/32` } }] }] }));
-    await opens(lab.outside, NODE_OUTSIDE, 8443, { from: WORLD[0] });
-    await silent(lab.outside, NODE_OUTSIDE, 8443, { from: WORLD[1] });
+    await enforce(
+      lot({ podSelector: selectApp('pod1'), ingress: [{ from: [{ ipBlock: { cidr: `${WORLD[0]}/32` } }] }] }),
+    );
+    await assertOpen(lab.outside, NODE_OUTSIDE, 8443, { from: WORLD[0] });
+    await assertSilent(lab.outside, NODE_OUTSIDE, 8443, { from: WORLD[1] });
   },
 );
 
@@ -125,7 +130,7 @@ test('keeps open connections when rules change, and blocks new ones', { skip }, 
   assert(typeof held === 'number');
   await enforce(lot(denyAll));
   assert.equal(await pod(0).ask({ op: 'echo', held, waitMs: ANSWER_MS }), 'open');
-  await silent(pod(0), podAddress(1), 1);
+  await assertSilent(pod(0), podAddress(1), 1);
 });
 
 test('blocks a pod that is not known yet, except from its node once it is attached', { skip }, async () => {
@@ -133,38 +138,38 @@ test('blocks a pod that is not known yet, except from its node once it is attach
   const known = { ...all, pods: all.pods.filter(({ name }) => name !== 'pod1') };
   await enforce(known);
   await Promise.all([
-    silent(pod(1), podAddress(0), 1),
-    silent(pod(0), podAddress(1), 1),
-    silent(pod(1), WORLD[0], 1),
-    silent(pod(1), NODE_BRIDGE, NODE_PORTS.api),
-    silent(lab.outside, podAddress(1), 1),
+    assertSilent(pod(1), podAddress(0), 1),
+    assertSilent(pod(0), podAddress(1), 1),
+    assertSilent(pod(1), WORLD[0], 1),
+    assertSilent(pod(1), NODE_BRIDGE, NODE_PORTS.api),
+    assertSilent(lab.outside, podAddress(1), 1),
   ]);
-  await applier.apply(derive({ ...snapshotOf(all), pods: snapshotOf(known).pods }, SCOPE).tables);
+  await applier.apply(derive({ ...createSnapshot(all), pods: createSnapshot(known).pods }, SCOPE).tables);
   await Promise.all([
-    opens(lab.node, podAddress(1), 1),
-    silent(pod(1), podAddress(0), 1),
-    silent(pod(1), NODE_BRIDGE, NODE_PORTS.api),
+    assertOpen(lab.node, podAddress(1), 1),
+    assertSilent(pod(1), podAddress(0), 1),
+    assertSilent(pod(1), NODE_BRIDGE, NODE_PORTS.api),
   ]);
   await enforce(all);
-  await opens(pod(1), podAddress(0), 1);
+  await assertOpen(pod(1), podAddress(0), 1);
 });
 
 test('denies the pods that an invalid policy selects, and no others', { skip }, async () => {
   const strange = {
-    podSelector: only('pod1'),
+    podSelector: selectApp('pod1'),
     policyTypes: ['Ingress'],
     ingress: [{ from: [{ serviceAccountSelector: {} }] }],
   };
   const wanted = derive(
-    { ...snapshotOf(lot()), policies: [{ namespace: 'one', name: 'strange', spec: strange }] },
+    { ...createSnapshot(lot()), policies: [{ namespace: 'one', name: 'strange', spec: strange }] },
     SCOPE,
   );
   assert.match(wanted.refused[0]?.problems.join() ?? '', /spec\.ingress\.0\.from\.0.*serviceAccountSelector/);
   await applier.apply(wanted.tables);
   await Promise.all([
-    silent(pod(0), podAddress(1), 1),
-    opens(pod(0), podAddress(2), 1),
-    opens(pod(1), podAddress(0), 1),
+    assertSilent(pod(0), podAddress(1), 1),
+    assertOpen(pod(0), podAddress(2), 1),
+    assertOpen(pod(1), podAddress(0), 1),
   ]);
 });
 
@@ -213,8 +218,8 @@ test(
         const known = new Set([...cluster.pods.map(({ address }) => address), WORLD[0]]);
         await Promise.all(
           crossing.map(async (flow) => {
-            const allowed = known.has(flow.source) && known.has(flow.destination) && oracleAllows(cluster, flow);
-            const probe = allowed ? opens : silent;
+            const allowed = known.has(flow.source) && known.has(flow.destination) && isAllowedByOracle(cluster, flow);
+            const probe = allowed ? assertOpen : assertSilent;
             await probe(pod(ADDRESSES.indexOf(flow.source)), flow.destination, flow.port, {
               op: flow.protocol === 'TCP' ? 'tcp' : 'udp',
             });

@@ -10,7 +10,7 @@ import { ensurePackages } from '../../../../localnode/node/daemons/packages.ts';
 import { removeAllManifests, pruneApp, type PruneOptions } from '../../../../controller/space/pruner.ts';
 import { formatCacheRepository, cacheTags, formatImageTag, type RepositoryOwner } from '../../../../crds/names.ts';
 import { createPruneToken } from '../../../../lib/app-tokens.ts';
-import { exclusively } from '../../../support/exclusively.ts';
+import { runExclusively } from '../../../support/exclusively.ts';
 import { startRegistry, tokenSecret, type TestRegistry } from '../../../support/pipeline/registry.ts';
 import { isWhole, pushBlob, pushImage, type PushedImage } from '../../../support/registry/push.ts';
 import { makeSmallDisk, type SmallDisk } from '../../../support/registry/small-disk.ts';
@@ -22,7 +22,7 @@ let disk: SmallDisk;
 let registry: TestRegistry;
 let options: PruneOptions;
 beforeEach(async () => {
-  await exclusively(async () => {
+  await runExclusively(async () => {
     await ensurePackages();
   });
   disk = await makeSmallDisk(64);

@@ -14,7 +14,15 @@ import { legacyPushNotificationToV1StreamResponse } from '@a2a-js/sdk/compat/v0_
 import { afterAll, beforeAll, beforeEach, test } from 'vitest';
 import { z } from 'zod';
 import { openLedgerDatabase, type Database } from '../../../../api/billing/database/database.ts';
-import { asTask, clientOf, collect, lineOf, request, stateOf, versions } from '../../../support/a2a/clients.ts';
+import {
+  assertTask,
+  createClient,
+  collect,
+  formatEvent,
+  request,
+  formatState,
+  versions,
+} from '../../../support/a2a/clients.ts';
 import { sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 
 interface Replica {
@@ -128,34 +136,37 @@ function taskIn({ body }: Notification, version: string): Task {
 
 for (const version of versions) {
   test(`A2A ${version}: another replica follows a stream and its task that one replica started`, async () => {
-    const [here, there] = await Promise.all([clientOf(at(0), version), clientOf(at(1), version)]);
-    const begun = asTask(await here.sendMessage(request(dig(), { returnImmediately: true })));
+    const [here, there] = await Promise.all([createClient(at(0), version), createClient(at(1), version)]);
+    const begun = assertTask(await here.sendMessage(request(dig(), { returnImmediately: true })));
     const lines: string[] = [];
     for await (const event of there.resubscribeTask({ tenant: '', id: begun.id })) {
-      lines.push(lineOf(event));
+      lines.push(formatEvent(event));
       if (lines.at(-1)?.endsWith('step 1') === true) open();
     }
     assert.ok(lines.includes('status TASK_STATE_WORKING: step 1'), lines.join());
     assert.deepEqual(lines.slice(-2), ['artifact data+raw', 'status TASK_STATE_COMPLETED']);
     for (const client of [here, there])
-      assert.equal(stateOf(await client.getTask({ tenant: '', id: begun.id })), 'TASK_STATE_COMPLETED');
+      assert.equal(formatState(await client.getTask({ tenant: '', id: begun.id })), 'TASK_STATE_COMPLETED');
   });
 
   test(`A2A ${version}: another replica cancels a running task`, async () => {
-    const [here, there] = await Promise.all([clientOf(at(0), version), clientOf(at(1), version)]);
-    const begun = asTask(await here.sendMessage(request(dig(), { returnImmediately: true })));
+    const [here, there] = await Promise.all([createClient(at(0), version), createClient(at(1), version)]);
+    const begun = assertTask(await here.sendMessage(request(dig(), { returnImmediately: true })));
     const stream = collect(here.resubscribeTask({ tenant: '', id: begun.id }));
-    await until(async () => stateOf(await there.getTask({ tenant: '', id: begun.id })) === 'TASK_STATE_WORKING');
+    await until(async () => formatState(await there.getTask({ tenant: '', id: begun.id })) === 'TASK_STATE_WORKING');
     await there.cancelTask({ tenant: '', id: begun.id, metadata: undefined });
-    assert.match(lineOf((await stream).at(-1) ?? assert.fail()), /^status TASK_STATE_CANCELED: The job was canceled/);
+    assert.match(
+      formatEvent((await stream).at(-1) ?? assert.fail()),
+      /^status TASK_STATE_CANCELED: The job was canceled/,
+    );
     open();
     await sleep(200);
-    assert.equal(stateOf(await here.getTask({ tenant: '', id: begun.id })), 'TASK_STATE_CANCELED');
+    assert.equal(formatState(await here.getTask({ tenant: '', id: begun.id })), 'TASK_STATE_CANCELED');
   });
 
   test(`A2A ${version}: pushes the end of a task once, with its result, and deletes its secrets`, async () => {
-    const client = await clientOf(at(0), version);
-    const { id } = asTask(await client.sendMessage(request(dig(), { returnImmediately: true, ...push() })));
+    const client = await createClient(at(0), version);
+    const { id } = assertTask(await client.sendMessage(request(dig(), { returnImmediately: true, ...push() })));
     await sleep(200);
     assert.deepEqual([received.length, (await configOf(id)).secrets], [0, 3]);
     open();
@@ -163,7 +174,7 @@ for (const version of versions) {
     const [only = assert.fail(), ...more] = received;
     assert.deepEqual(more, []);
     const task = taskIn(only, version);
-    assert.deepEqual([task.id, stateOf(task)], [id, 'TASK_STATE_COMPLETED']);
+    assert.deepEqual([task.id, formatState(task)], [id, 'TASK_STATE_COMPLETED']);
     assert.equal(task.artifacts[0]?.parts[1]?.filename, 'found.txt');
     assert.deepEqual(
       [only.headers['x-a2a-notification-token'], only.headers.authorization, only.headers['content-type']],
@@ -174,28 +185,28 @@ for (const version of versions) {
 }
 
 test('notifies a config set after the end immediately, also for a canceled task', async () => {
-  const client = await clientOf(at(1), '1.0');
-  const { id } = asTask(await client.sendMessage(request(dig(), { returnImmediately: true })));
+  const client = await createClient(at(1), '1.0');
+  const { id } = assertTask(await client.sendMessage(request(dig(), { returnImmediately: true })));
   await client.cancelTask({ tenant: '', id, metadata: undefined });
   await client.createTaskPushNotificationConfig({
     ...(push().taskPushNotificationConfig as object),
     taskId: id,
   } as never);
   await until(() => received.length > 0);
-  assert.equal(stateOf(taskIn(received[0] ?? assert.fail(), '1.0')), 'TASK_STATE_CANCELED');
+  assert.equal(formatState(taskIn(received[0] ?? assert.fail(), '1.0')), 'TASK_STATE_CANCELED');
 });
 
 test('retries a failing receiver with growing delays, and finally gives up', { timeout: 120_000 }, async () => {
   open();
-  const client = await clientOf(at(0), '1.0');
+  const client = await createClient(at(0), '1.0');
   answer = (response) => (received.length < 3 ? response.writeHead(500).end() : response.writeHead(200).end('thanks'));
-  const late = asTask(await client.sendMessage(request(dig(), push())));
+  const late = assertTask(await client.sendMessage(request(dig(), push())));
   await until(async () => (await configOf(late.id)).state === 'delivered');
   assert.deepEqual([received.length, (await configOf(late.id)).attempts], [3, 3]);
   received.length = 0;
   // A redirect is no receipt, and is not followed.
   answer = (response) => response.writeHead(302, { location: hook.href }).end();
-  const never = asTask(await client.sendMessage(request(dig(), push())));
+  const never = assertTask(await client.sendMessage(request(dig(), push())));
   await until(async () => (await configOf(never.id)).state === 'abandoned');
   assert.deepEqual(await configOf(never.id), { state: 'abandoned', attempts: 6, secrets: 0 });
   assert.equal(received.length, 6);
@@ -203,10 +214,10 @@ test('retries a failing receiver with growing delays, and finally gives up', { t
 
 test('another process delivers a notification whose process was killed', { timeout: 120_000 }, async () => {
   open();
-  const client = await clientOf(at(0), '1.0');
+  const client = await createClient(at(0), '1.0');
   // Both replicas look for what is due: who holds this one is killed with the other.
   answer = () => undefined;
-  const { id } = asTask(await client.sendMessage(request(dig(), push())));
+  const { id } = assertTask(await client.sendMessage(request(dig(), push())));
   await until(() => received.length > 0);
   for (const { child } of replicas) child.kill('SIGKILL');
   answer = (response) => response.writeHead(200).end();

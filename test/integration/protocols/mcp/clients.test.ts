@@ -10,16 +10,16 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { startServer, type PublicServer } from '../../../../api/http/server.ts';
 import { silent } from '../../../support/api/sample.ts';
-import { sampleAppsServer, withAgents, type AppsSample } from '../../../support/apps/sample.ts';
+import { sampleAppsServer, addAgentPaths, type AppsSample } from '../../../support/apps/sample.ts';
 import { installMcpClients } from '../../../support/discovery/generators.ts';
-import { exclusively } from '../../../support/exclusively.ts';
+import { runExclusively } from '../../../support/exclusively.ts';
 
 let sample: AppsSample;
 let server: PublicServer;
 let programs: string;
 
 beforeAll(async () => {
-  programs = await exclusively(installMcpClients);
+  programs = await runExclusively(installMcpClients);
   sample = await sampleAppsServer();
   server = await startServer({ port: 0, host: '127.0.0.1', listener: sample.app, log: silent });
   await sample.host(
@@ -30,9 +30,9 @@ beforeAll(async () => {
       else if (request.url === '/mcp') response.writeHead(404).end();
       else response.writeHead(200, { 'content-type': 'application/json' }).end('{"items":["pen"]}');
     },
-    (app) => withAgents(app),
+    (app) => addAgentPaths(app),
   );
-  while ((sample.apps.operations('shop')?.names.length ?? 0) === 0) await sleep(20);
+  while ((sample.apps.findOperations('shop')?.names.length ?? 0) === 0) await sleep(20);
 }, 300_000);
 afterAll(async () => {
   await server.drain({ graceMs: 0, limitMs: 1_000, endStreams: () => undefined });

@@ -16,20 +16,20 @@ test('lists the oldest apps first, and apps of the same age by name', () => {
     made('b', '2026-01-01T00:00:00Z'),
     made('a', '2026-01-01T00:00:00Z'),
   );
-  assert.deepEqual(names(apps.all()), ['a', 'b', 'young']);
+  assert.deepEqual(names(apps.listAll()), ['a', 'b', 'young']);
 });
 
 test('returns the same list until an app is added, changed or removed', () => {
   const { store, apps } = sampleApps(made('a', '2026-01-01T00:00:00Z'));
-  const first = apps.all();
-  assert.equal(apps.all(), first);
+  const first = apps.listAll();
+  assert.equal(apps.listAll(), first);
   store.set(made('b', '2026-01-02T00:00:00Z'));
-  assert.deepEqual(names(apps.all()), ['a', 'b']);
-  const second = apps.all();
+  assert.deepEqual(names(apps.listAll()), ['a', 'b']);
+  const second = apps.listAll();
   store.set(made('a', '2026-01-01T00:00:00Z', '2'));
-  assert.notEqual(apps.all(), second);
+  assert.notEqual(apps.listAll(), second);
   store.remove(made('b', '2026-01-02T00:00:00Z'));
-  assert.deepEqual(names(apps.all()), ['a']);
+  assert.deepEqual(names(apps.listAll()), ['a']);
   assert.deepEqual(names(first), ['a']);
 });
 
@@ -39,8 +39,8 @@ test('lists the new state to subscribers of a change', () => {
   let all = (): readonly App[] => [];
   store.subscribe(() => seen.push(names(all())));
   const apps = createAppIndex(store, namespace);
-  all = () => apps.all();
-  assert.deepEqual(names(apps.all()), []);
+  all = () => apps.listAll();
+  assert.deepEqual(names(apps.listAll()), []);
   store.set(made('a', '2026-01-01T00:00:00Z'));
   assert.deepEqual(seen, [['a']]);
 });

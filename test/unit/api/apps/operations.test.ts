@@ -11,7 +11,7 @@ import { z } from 'zod';
 import { capabilities } from '../../../../api/protocols/discovery/capabilities.ts';
 import { startServer, type PublicServer } from '../../../../api/http/server.ts';
 import { baseUrl, silent } from '../../../support/api/sample.ts';
-import { sampleAppsServer, withAgents, type AppsSample } from '../../../support/apps/sample.ts';
+import { sampleAppsServer, addAgentPaths, type AppsSample } from '../../../support/apps/sample.ts';
 import { hostile, oldMcpApp, shop, textOf } from './operations.cases.ts';
 
 let sample: AppsSample;
@@ -80,7 +80,7 @@ async function toolsOf(slug: string): Promise<Tool[]> {
 /** Waits until an app has been asked, whatever came of it. */
 async function asked(slug: string): Promise<{ names: readonly string[]; fault: string | undefined }> {
   for (let tries = 0; tries < 2_500; tries += 1) {
-    const standing = sample.apps.operations(slug);
+    const standing = sample.apps.findOperations(slug);
     if (standing !== undefined) return standing;
     await sleep(20);
   }
@@ -108,7 +108,7 @@ async function call(
 
 test('offers operations of an OpenAPI document as tools once they are enabled [spec service.exposed]', async () => {
   await sample.host('quiet', described(shop));
-  await sample.host('shop', described(shop), (app) => withAgents(app));
+  await sample.host('shop', described(shop), (app) => addAgentPaths(app));
   await asked('shop');
   assert.deepEqual(await toolsOf('quiet'), []);
   const tools = await toolsOf('shop');
@@ -195,7 +195,7 @@ test('reads OpenAPI 3.0 and 2.0, as JSON or YAML, at other paths', async () => {
       'openapi: 3.0.3\ninfo: {title: t, version: "1"}\npaths:\n  /a:\n    get:\n      operationId: a\n      parameters:\n        - {name: n, in: query, schema: {type: integer, nullable: true, minimum: 1, exclusiveMinimum: true}}\n      responses: {}\n',
       '/docs/spec.yaml',
     ),
-    (app) => withAgents(app, { openapi: '/docs/spec.yaml' }),
+    (app) => addAgentPaths(app, { openapi: '/docs/spec.yaml' }),
   );
   await sample.host(
     'two',
@@ -214,7 +214,7 @@ test('reads OpenAPI 3.0 and 2.0, as JSON or YAML, at other paths', async () => {
         },
       },
     }),
-    (app) => withAgents(app),
+    (app) => addAgentPaths(app),
   );
   await Promise.all([asked('three'), asked('two')]);
   const [three] = await toolsOf('three');
@@ -255,7 +255,7 @@ test('offers and forwards the tools of an MCP endpoint', async () => {
         content: [{ type: 'text', text: 'no' }],
       }));
     }),
-    (app) => withAgents(app),
+    (app) => addAgentPaths(app),
   );
   await asked('speaker');
   const tools = await toolsOf('speaker');
@@ -284,7 +284,7 @@ test('offers and forwards the tools of an MCP endpoint', async () => {
 
 test('speaks the 2025 version of MCP with an app that does, and ends its sessions', async () => {
   const sessions = new Set<string>();
-  await sample.host('elder', oldMcpApp(sessions), (app) => withAgents(app, { mcp: '/deep/mcp' }));
+  await sample.host('elder', oldMcpApp(sessions), (app) => addAgentPaths(app, { mcp: '/deep/mcp' }));
   assert.deepEqual((await asked('elder')).names, ['elder__greet']);
   assert.equal(
     answered.parse((await client.callTool({ name: 'elder__greet', arguments: { who: 'you' } })).structuredContent)
@@ -308,7 +308,7 @@ test('passes MCP sessions through calls by path in both directions', async () =>
 
 for (const [slug, { document, expected }] of Object.entries(hostile)) {
   test(`hostile: ${slug}`, async () => {
-    await sample.host(slug, described(document), (app) => withAgents(app));
+    await sample.host(slug, described(document), (app) => addAgentPaths(app));
     const { names, fault } = await asked(slug);
     if (expected instanceof RegExp) {
       assert.match(fault ?? '', expected);
@@ -330,7 +330,7 @@ test('lists operations while apps hang, stream endlessly or answer MCP with nons
   await sample.host(
     'hangs',
     () => undefined,
-    (app) => withAgents(app),
+    (app) => addAgentPaths(app),
   );
   await sample.host(
     'floods',
@@ -343,7 +343,7 @@ test('lists operations while apps hang, stream endlessly or answer MCP with nons
         clearInterval(timer);
       });
     },
-    (app) => withAgents(app),
+    (app) => addAgentPaths(app),
   );
   await sample.host(
     'nonsense',
@@ -352,7 +352,7 @@ test('lists operations while apps hang, stream endlessly or answer MCP with nons
         .writeHead(200, { 'content-type': 'application/json' })
         .end('{"jsonrpc":"2.0","id":0,"result":{"tools":"no"}}');
     },
-    (app) => withAgents(app),
+    (app) => addAgentPaths(app),
   );
   assert.equal((await toolsOf('shop')).length, 6);
   for (const slug of ['hangs', 'floods', 'nonsense']) {
@@ -366,7 +366,7 @@ test('updates operations with the commit, and removes them with the app', async 
   const listener: RequestListener = (request, response) => {
     described({ openapi: '3.1.0', paths: { '/a': { get: { operationId: operation } } } })(request, response);
   };
-  const app = await sample.host('moving', listener, (one) => withAgents(one));
+  const app = await sample.host('moving', listener, (one) => addAgentPaths(one));
   await asked('moving');
   assert.deepEqual(
     (await toolsOf('moving')).map(({ name }) => name),
@@ -473,7 +473,7 @@ test('finds an operation that another replica has listed already, and queries it
       if (request.url === '/openapi.json') questions += 1;
       described({ openapi: '3.1.0', paths: { '/a': { get: { operationId: 'a' } } } })(request, response);
     },
-    (app) => withAgents(app),
+    (app) => addAgentPaths(app),
   );
   const found = await Promise.all(
     ['fresh__a', 'fresh.a', 'fresh__none', 'fresh', 'none__a'].map(

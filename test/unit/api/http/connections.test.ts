@@ -5,15 +5,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, test } from 'vitest';
 import type { PublicServer } from '../../../../api/http/server.ts';
 import type { ProtocolMount } from '../../../../api/http/endpoint.ts';
-import { appOf, endpointAt, open, receive, serve, stop } from '../../../support/api/http-app.ts';
+import { createApp, findEndpoint, open, receive, serve, stop } from '../../../support/api/http-app.ts';
 
 const servers: PublicServer[] = [];
 afterAll(async () => {
   await Promise.all(servers.map(stop));
 });
 
-async function started(...[endpoints, protocols]: Parameters<typeof appOf>): Promise<PublicServer> {
-  const server = await serve(appOf(endpoints, protocols));
+async function started(...[endpoints, protocols]: Parameters<typeof createApp>): Promise<PublicServer> {
+  const server = await serve(createApp(endpoints, protocols));
   servers.push(server);
   return server;
 }
@@ -52,7 +52,7 @@ test('aborts the signal when the caller disconnects before the response', async 
   const aborted = Promise.withResolvers<undefined>();
   const begun = Promise.withResolvers<undefined>();
   const server = await started([
-    endpointAt('GET', '/slow', async (_given, { signal }) => {
+    findEndpoint('GET', '/slow', async (_given, { signal }) => {
       signal.addEventListener('abort', () => {
         aborted.resolve(undefined);
       });
@@ -143,7 +143,7 @@ test('cuts the response off when its source fails, so that it cannot pass for co
 });
 
 test('answers Expect: 100-continue before the body is sent', async () => {
-  const server = await started([endpointAt('POST', '/json', () => 'done')]);
+  const server = await started([findEndpoint('POST', '/json', () => 'done')]);
   const socket = await open(
     server,
     'POST /json HTTP/1.1\r\nhost: a\r\nconnection: close\r\nexpect: 100-continue\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n',
@@ -154,7 +154,7 @@ test('answers Expect: 100-continue before the body is sent', async () => {
 });
 
 test('skips trailers of a body, and still answers a caller who has closed their sending side', async () => {
-  const server = await started([endpointAt('POST', '/json', () => 'done')]);
+  const server = await started([findEndpoint('POST', '/json', () => 'done')]);
   const socket = await open(
     server,
     'POST /json HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n2\r\n{}\r\n0\r\nx-sum: 1\r\n\r\n',
@@ -164,7 +164,7 @@ test('skips trailers of a body, and still answers a caller who has closed their 
 });
 
 test('rejects a body that is too long while it is being sent, and does not read it for ever', async () => {
-  const server = await started([endpointAt('POST', '/json', () => 'done')]);
+  const server = await started([findEndpoint('POST', '/json', () => 'done')]);
   for (const length of ['content-length: 999999999', 'transfer-encoding: chunked']) {
     const socket = await open(
       server,
@@ -224,7 +224,7 @@ test('delivers the response although the handler abandoned the body half way', a
 });
 
 test('keeps a connection for the next request, and closes it once the server drains', async () => {
-  const server = await serve(appOf([endpointAt('GET', '/', () => 'here')]));
+  const server = await serve(createApp([findEndpoint('GET', '/', () => 'here')]));
   const get = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n';
   const socket = await open(server, get);
   assert.match(await receive(socket, /"here"/), /connection: keep-alive/i);

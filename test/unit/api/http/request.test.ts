@@ -5,7 +5,7 @@ import { test } from 'vitest';
 import fc from 'fast-check';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../../api/http/endpoint.ts';
-import { appOf } from '../../../support/api/http-app.ts';
+import { createApp } from '../../../support/api/http-app.ts';
 import { send } from '../../../support/api/send.ts';
 import {
   rejectKeysInQuery,
@@ -31,7 +31,7 @@ const echo = defineEndpoint({
   outputDescription: '.',
   handler: ({ body }) => Promise.resolve(body),
 });
-const app = appOf([echo]);
+const app = createApp([echo]);
 const form = 'application/x-www-form-urlencoded';
 
 async function post(body: string, headers: Record<string, string> = {}): Promise<Response> {

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { buildOpenApi } from '../../../../api/protocols/discovery/openapi.ts';
 import { defineEndpoint } from '../../../../api/http/endpoint.ts';
 import { createConditionalJsonResponse } from '../../../../api/http/response.ts';
-import { appOf } from '../../../support/api/http-app.ts';
+import { createApp } from '../../../support/api/http-app.ts';
 import { baseUrl } from '../../../support/api/sample.ts';
 import { send } from '../../../support/api/send.ts';
 
@@ -23,7 +23,7 @@ const endpoint = defineEndpoint({
   outputDescription: '.',
   handler: () => Promise.resolve({ word }),
 });
-const app = appOf([endpoint]);
+const app = createApp([endpoint]);
 const ask = (tag?: string, method = 'GET'): Promise<Response> =>
   send(app, '/api/word', { method, headers: tag === undefined ? {} : { 'if-none-match': tag } });
 

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { createBufferedResponse } from '../../../../api/http/response.ts';
 import { defineEndpoint } from '../../../../api/http/endpoint.ts';
 import { sampleApp, sampleApps, sampleServer, sampleServices } from '../../../support/api/sample.ts';
-import { appOf, endpointAt, open, receive, serve, stop } from '../../../support/api/http-app.ts';
+import { createApp, findEndpoint, open, receive, serve, stop } from '../../../support/api/http-app.ts';
 import { send } from '../../../support/api/send.ts';
 
 const problem = z.looseObject({
@@ -16,9 +16,9 @@ const problem = z.looseObject({
 
 test('runs the HEAD function for HEAD, and never a GET handler that has an effect', async () => {
   const ran: string[] = [];
-  const app = appOf([
+  const app = createApp([
     {
-      ...endpointAt('GET', '/charged', () => ran.push('GET')),
+      ...findEndpoint('GET', '/charged', () => ran.push('GET')),
       head: () => {
         ran.push('HEAD');
         return Promise.resolve(new Response(null, { headers: { 'x-reported': 'yes' } }));
@@ -85,9 +85,9 @@ test('releases what a handler holds when the response is sent, fails or cannot b
     '/failing': () => new Response(new ReadableStream({ pull: () => Promise.reject(new Error('a fault')) })),
     '/impossible': () => Object.defineProperty(new Response('text'), 'status', { value: 42 }),
   };
-  const app = appOf(
+  const app = createApp(
     Object.entries(answers).map(([path, answer]) =>
-      endpointAt('GET', path, (_, context) => {
+      findEndpoint('GET', path, (_, context) => {
         context.onFinished(() => over.push(path));
         return answer();
       }),
@@ -105,7 +105,7 @@ test('releases what a handler holds when the response is sent, fails or cannot b
 });
 
 test('matches paths by case and ignores a trailing slash', async () => {
-  const app = appOf([endpointAt('GET', '/api/Things', () => 'here')]);
+  const app = createApp([findEndpoint('GET', '/api/Things', () => 'here')]);
   const statuses = ['/api/Things', '/api/Things/', '/api/things', '/API/Things'].map(async (path) => {
     return (await send(app, path)).status;
   });
@@ -113,9 +113,9 @@ test('matches paths by case and ignores a trailing slash', async () => {
 });
 
 test('reads braces as parameters, and every other character of a path literally', async () => {
-  const app = appOf([
-    endpointAt('GET', '/a/{one}/b/{two}', ({ params }) => params),
-    endpointAt('GET', '/v1/do:it(now)+[1]!', () => 'special'),
+  const app = createApp([
+    findEndpoint('GET', '/a/{one}/b/{two}', ({ params }) => params),
+    findEndpoint('GET', '/v1/do:it(now)+[1]!', () => 'special'),
   ]);
   assert.deepEqual(await (await send(app, '/a/x%2Fy/b/%C3%A9')).json(), { one: 'x/y', two: 'é' });
   assert.equal(await (await send(app, '/v1/do:it(now)+[1]!')).json(), 'special');
@@ -124,7 +124,7 @@ test('reads braces as parameters, and every other character of a path literally'
 });
 
 test('routes every spelling of a URL alike', async () => {
-  const server = await serve(appOf([endpointAt('GET', '/t/echo', () => 'here')]));
+  const server = await serve(createApp([findEndpoint('GET', '/t/echo', () => 'here')]));
   const statusOf = async (target: string): Promise<string> => {
     const socket = await open(server, `GET ${target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`);
     return (await receive(socket)).slice(9, 12);
@@ -138,7 +138,7 @@ test('routes every spelling of a URL alike', async () => {
 });
 
 test('rejects a malformed % in a path with a problem', async () => {
-  const server = await serve(appOf([endpointAt('GET', '/a/{one}', ({ params }) => params)]));
+  const server = await serve(createApp([findEndpoint('GET', '/a/{one}', ({ params }) => params)]));
   for (const path of ['/a/%', '/a/%zz', '/a/%E0%A4%A']) {
     const socket = await open(server, `GET ${path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`);
     const [head = '', body = ''] = (await receive(socket)).split('\r\n\r\n');
@@ -154,7 +154,7 @@ test('rejects a malformed % in a path with a problem', async () => {
 });
 
 test('passes a protocol its path as it was sent, malformed or not', async () => {
-  const app = appOf(
+  const app = createApp(
     [],
     [
       {
@@ -171,7 +171,7 @@ test('passes a protocol its path as it was sent, malformed or not', async () => 
 });
 
 test('reads the query from the URL as it was sent', async () => {
-  const app = appOf([endpointAt('GET', '/q', ({ query }) => query)]);
+  const app = createApp([findEndpoint('GET', '/q', ({ query }) => query)]);
   assert.deepEqual(await (await send(app, '/q?a=1&a=2&b=x+y&c=%3F%26&d=%zz&e')).json(), {
     a: ['1', '2'],
     b: 'x y',
@@ -182,7 +182,7 @@ test('reads the query from the URL as it was sent', async () => {
 });
 
 test('rejects other methods and lists the allowed ones', async () => {
-  const app = appOf([endpointAt('GET', '/both', () => ''), endpointAt('POST', '/both', () => '')]);
+  const app = createApp([findEndpoint('GET', '/both', () => ''), findEndpoint('POST', '/both', () => '')]);
   for (const method of ['PUT', 'DELETE', 'PATCH', 'PROPFIND']) {
     const answer = await send(app, '/both', { method });
     assert.deepEqual([answer.status, answer.headers.get('allow')], [405, 'GET, HEAD, POST, OPTIONS']);
@@ -193,7 +193,7 @@ test('rejects other methods and lists the allowed ones', async () => {
 });
 
 test('sends a content length, but no ETag and no server name', async () => {
-  const answer = await send(appOf([endpointAt('GET', '/', () => 'é')]), '/');
+  const answer = await send(createApp([findEndpoint('GET', '/', () => 'é')]), '/');
   const { headers } = answer;
   assert.deepEqual(
     ['content-length', 'content-type', 'etag', 'x-powered-by', 'transfer-encoding'].map((name) => headers.get(name)),

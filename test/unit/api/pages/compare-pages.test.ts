@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { send } from '../../../support/api/send.ts';
 import { checkPage } from '../../../support/pages/check.ts';
-import { browserHeaders, formOf, samplePages } from '../../../support/pages/sample.ts';
+import { browserHeaders, createForm, samplePages } from '../../../support/pages/sample.ts';
 
 const result = {
   results: [
@@ -47,7 +47,7 @@ test('compares by form as POST /api/compare does, and shows cost and latency of 
   });
   const fields = new URLSearchParams({ prompt: 'Why is\r\nthe sky blue?', key: '' });
   for (const { model } of result.results) fields.append('models', model);
-  const answer = await send(app, '/compare', formOf(fields));
+  const answer = await send(app, '/compare', createForm(fields));
   const html = await answer.text();
   assert.equal(answer.status, 200);
   assert.deepEqual(asked, [
@@ -78,21 +78,21 @@ test('uses a key for one request and does not return it', async () => {
       return Promise.resolve(result);
     },
   });
-  const html = await (await send(app, '/compare', formOf({ prompt: 'Hello', key: 'sk-secret-of-mine' }))).text();
+  const html = await (await send(app, '/compare', createForm({ prompt: 'Hello', key: 'sk-secret-of-mine' }))).text();
   assert.equal(authorization, 'Bearer sk-secret-of-mine');
   assert.doesNotMatch(html, /sk-secret/);
 });
 
 test('reports a missing prompt and too many models at the form', async () => {
   const { app } = samplePages();
-  const empty = await send(app, '/compare', formOf({ prompt: '' }));
+  const empty = await send(app, '/compare', createForm({ prompt: '' }));
   assert.equal(empty.status, 400);
   const html = await empty.text();
   assert.match(html, /id="prompt-error"/);
   assert.deepEqual(checkPage(html).faults, []);
   const many = new URLSearchParams({ prompt: 'Hello' });
   for (let index = 0; index < 6; index += 1) many.append('models', `m${index}`);
-  const refused = await send(app, '/compare', formOf(many));
+  const refused = await send(app, '/compare', createForm(many));
   assert.equal(refused.status, 400);
   assert.match(await refused.text(), /role="alert"/);
 });

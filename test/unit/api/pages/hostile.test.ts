@@ -4,8 +4,8 @@ import { test } from 'vitest';
 import { sampleApp, sampleApps, sampleServices } from '../../../support/api/sample.ts';
 import { send } from '../../../support/api/send.ts';
 import { checkPage } from '../../../support/pages/check.ts';
-import { benchDetails, guideRecords, projectNamed, rankAnswer } from '../../../support/pages/records.ts';
-import { browserHeaders, formOf, samplePages } from '../../../support/pages/sample.ts';
+import { benchDetails, guideRecords, createProject, rankAnswer } from '../../../support/pages/records.ts';
+import { browserHeaders, createForm, samplePages } from '../../../support/pages/sample.ts';
 import { rejectedStatus } from '../../../support/pages/status.ts';
 
 const evil = `"><script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;\${x}</textarea></title>\u202eevil`;
@@ -38,7 +38,7 @@ const { apps } = sampleApps(
   }),
 );
 const { app } = samplePages({
-  projects: [poisoned(projectNamed('chat-ui-1', { state: 'rejected' }))],
+  projects: [poisoned(createProject('chat-ui-1', { state: 'rejected' }))],
   bench: benchDetails
     .map((one) => poisoned(one, ['slug', 'updated']))
     .map((one) => ({
@@ -98,17 +98,17 @@ for (const path of pages) {
 test('returns a visitor’s input as text', async () => {
   const search = await (await send(app, `/?q=${encodeURIComponent(evil)}`, { headers: browserHeaders })).text();
   assertHarmless(search, 'search');
-  const refused = await send(app, '/submit', formOf({ repo: evil, contact: evil, note: evil }));
+  const refused = await send(app, '/submit', createForm({ repo: evil, contact: evil, note: evil }));
   assert.equal(refused.status, 400);
   assertHarmless(await refused.text(), 'submit');
-  assertHarmless(await (await send(app, '/compare', formOf({ prompt: evil }))).text(), 'compare');
+  assertHarmless(await (await send(app, '/compare', createForm({ prompt: evil }))).text(), 'compare');
   const missing = await send(app, `/status/${encodeURIComponent('<script>alert(1)<')}/x`, { headers: browserHeaders });
   assert.doesNotMatch(await missing.text(), /<script>alert/);
 });
 
 test('links a stranger’s address only if it leads to the web', async () => {
   const script = samplePages({
-    projects: [projectNamed('chat-ui-1', { repo: 'javascript:alert(1)', url: 'javascript:alert(2)' })],
+    projects: [createProject('chat-ui-1', { repo: 'javascript:alert(1)', url: 'javascript:alert(2)' })],
   });
   const html = await (await send(script.app, '/apps/chat-ui-1', { headers: browserHeaders })).text();
   assert.doesNotMatch(html, /href="javascript/);

@@ -6,11 +6,11 @@ import { expect, test } from 'vitest';
 import { baseUrl } from '../../../support/api/sample.ts';
 import { send } from '../../../support/api/send.ts';
 import { checkPage } from '../../../support/pages/check.ts';
-import { inLanguage, judgedPages, pagePaths } from '../../../support/pages/judged.ts';
-import { projectNamed } from '../../../support/pages/records.ts';
+import { addLanguage, listJudgedPages, pagePaths } from '../../../support/pages/judged.ts';
+import { createProject } from '../../../support/pages/records.ts';
 import { browserHeaders, samplePages } from '../../../support/pages/sample.ts';
 
-const { app, paths } = judgedPages();
+const { app, paths } = listJudgedPages();
 const styles = join(import.meta.dirname, '../../../../api/pages/assets/style');
 
 async function get(path: string, headers: Record<string, string> = {}): Promise<Response> {
@@ -20,7 +20,7 @@ async function get(path: string, headers: Record<string, string> = {}): Promise<
 for (const path of pagePaths) {
   for (const language of ['en', 'zh'] as const) {
     test(`${path} in ${language} is sound`, async () => {
-      const answer = await get(inLanguage(path, language));
+      const answer = await get(addLanguage(path, language));
       const html = await answer.text();
       assert.equal(answer.status, 200, html.slice(0, 500));
       assert.deepEqual(checkPage(html).faults, []);
@@ -82,7 +82,7 @@ test('links each page to itself in every language', async () => {
 });
 
 test('shows a page of 1,000 apps within 100 KB', async () => {
-  const projects = Array.from({ length: 1_000 }, (_none, index) => projectNamed(`app-${index}`));
+  const projects = Array.from({ length: 1_000 }, (_none, index) => createProject(`app-${index}`));
   const many = samplePages({ projects });
   const html = await (await send(many.app, '/', { headers: browserHeaders })).text();
   assert.ok(Buffer.byteLength(html) < 100_000, `${Buffer.byteLength(html)} bytes`);

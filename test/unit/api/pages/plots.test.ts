@@ -27,11 +27,11 @@ test('chooses round ticks that include the highest value', () => {
       (values) => {
         const scale = chooseScale(values, [50, 500]);
         for (const value of values) {
-          const at = scale.at(value);
+          const at = scale.toCoordinate(value);
           assert.ok(at >= 50 - 1e-6 && at <= 500 + 1e-6, `${value} at ${at}`);
         }
         assert.ok(scale.ticks.length >= 2 && scale.ticks.length <= 20, `${scale.ticks.length} ticks`);
-        const places = scale.ticks.map((tick) => scale.at(tick));
+        const places = scale.ticks.map((tick) => scale.toCoordinate(tick));
         assert.deepEqual(
           places,
           [...places].sort((a, b) => a - b),
@@ -43,7 +43,7 @@ test('chooses round ticks that include the highest value', () => {
 
 test('places a higher value further along', () => {
   for (const scale of [createLinearScale(10, [0, 1]), createLogarithmicScale(0.001, 10, [0, 1])]) {
-    assert.ok(scale.at(0.01) < scale.at(0.5) && scale.at(0.5) < scale.at(9));
+    assert.ok(scale.toCoordinate(0.01) < scale.toCoordinate(0.5) && scale.toCoordinate(0.5) < scale.toCoordinate(9));
   }
 });
 
@@ -60,7 +60,7 @@ test('places the names of near points without overlap', () => {
 });
 
 const models = benchDetails[0]?.models ?? [];
-const visit = createVisit({ baseUrl, answersAt: () => true }, { path: '/bench/x', query: {}, headers: new Headers() });
+const visit = createVisit({ baseUrl, isServed: () => true }, { path: '/bench/x', query: {}, headers: new Headers() });
 
 test('draws a dot for every model with a success, and for no other', () => {
   const dots = selectDrawable(models);

@@ -8,7 +8,7 @@ import type { StatusView } from '../../../../api/apps/index.ts';
 
 const baseUrl = 'https://moorage.test';
 const visit = createVisit(
-  { baseUrl, answersAt: () => true },
+  { baseUrl, isServed: () => true },
   { path: '/status/octo/chat', query: {}, headers: new Headers() },
 );
 const commit = 'a'.repeat(40);

@@ -7,9 +7,9 @@ import { Problem } from '../../../../lib/problem.ts';
 import { sampleApp, sampleApps, sampleServices } from '../../../support/api/sample.ts';
 import { send } from '../../../support/api/send.ts';
 import { checkPage } from '../../../support/pages/check.ts';
-import { browserHeaders, formOf, samplePages } from '../../../support/pages/sample.ts';
+import { browserHeaders, createForm, samplePages } from '../../../support/pages/sample.ts';
 import { rejectedStatus } from '../../../support/pages/status.ts';
-import { liveAt } from '../../../support/discovery/sample.ts';
+import { createLiveStatus } from '../../../support/discovery/sample.ts';
 
 test('submits a form once and redirects to the status', async () => {
   const submissions: Submission[] = [];
@@ -21,7 +21,7 @@ test('submits a form once and redirects to the status', async () => {
       },
     }),
   });
-  const answer = await send(app, '/submit?lang=zh', formOf({ repo: ' octo/chat ', contact: '', note: 'Chats.' }));
+  const answer = await send(app, '/submit?lang=zh', createForm({ repo: ' octo/chat ', contact: '', note: 'Chats.' }));
   assert.deepEqual([answer.status, answer.headers.get('location')], [303, '/status/octo/chat?lang=zh']);
   assert.deepEqual(
     submissions.map(({ repository, contact, note }) => [repository.url, contact, note]),
@@ -41,7 +41,7 @@ test('keeps the host of a namesake on another host', async () => {
         }),
     }),
   });
-  const answer = await send(app, '/submit', formOf({ repo: 'https://other.test/octo/chat' }));
+  const answer = await send(app, '/submit', createForm({ repo: 'https://other.test/octo/chat' }));
   assert.equal(answer.headers.get('location'), '/status/octo/chat?host=other.test');
 });
 
@@ -50,7 +50,7 @@ test('shows an error next to its field, and keeps what was typed', async () => {
   const answer = await send(
     app,
     '/submit',
-    formOf({ repo: 'https://nowhere.test/octo/chat', contact: 'not an address', note: '' }),
+    createForm({ repo: 'https://nowhere.test/octo/chat', contact: 'not an address', note: '' }),
   );
   const html = await answer.text();
   assert.equal(answer.status, 400);
@@ -58,7 +58,7 @@ test('shows an error next to its field, and keeps what was typed', async () => {
   assert.match(html, /id="contact-error"/);
   assert.match(html, /value="https:\/\/nowhere\.test\/octo\/chat"/);
   assert.match(html, /aria-invalid="true"/);
-  const repository = await send(app, '/submit', formOf({ repo: 'https://nowhere.test/octo/chat' }));
+  const repository = await send(app, '/submit', createForm({ repo: 'https://nowhere.test/octo/chat' }));
   assert.match(await repository.text(), /the git host nowhere\.test is not allowed here/);
 });
 
@@ -69,14 +69,14 @@ test('shows a limit as a page with its message and status', async () => {
         Promise.reject(new Problem(tooManySubmissions, 'You have submitted 20 new repositories within 24 hours.')),
     }),
   });
-  const answer = await send(app, '/submit', formOf({ repo: 'octo/chat' }));
+  const answer = await send(app, '/submit', createForm({ repo: 'octo/chat' }));
   assert.equal(answer.status, 429);
   assert.match(await answer.text(), /role="alert"[\s\S]*You have submitted 20 new repositories/);
 });
 
 test('submits nothing from a form of another site', async () => {
   const { app } = samplePages();
-  const form = formOf({ repo: 'octo/chat' });
+  const form = createForm({ repo: 'octo/chat' });
   for (const headers of [
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
@@ -103,7 +103,7 @@ test('shows findings with their line and fix, and the end of the log [spec statu
 test('reloads a build in progress without scripts, but not one that is over [spec status.in-pipeline status.live]', async () => {
   const { apps } = sampleApps(
     sampleApp('slow', undefined, { phase: 'Building' }),
-    sampleApp('up', undefined, liveAt('https://up.apps.test')),
+    sampleApp('up', undefined, createLiveStatus('https://up.apps.test')),
   );
   const { app } = samplePages({ services: sampleServices({ apps }) });
   const moving = await (await send(app, '/status/octo/slow', { headers: browserHeaders })).text();

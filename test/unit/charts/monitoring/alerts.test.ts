@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'vitest';
 import { alertGroups } from '../../../../charts/monitoring/alerts/all.ts';
 import { alertsFile, renderAlerts } from '../../../../charts/generate.ts';
-import { knownMetrics, metricsOf } from '../../../support/monitoring/metric-names.ts';
+import { listKnownMetrics, listMetrics } from '../../../support/monitoring/metric-names.ts';
 
 const alerts = alertGroups.flatMap((group) => group.alerts);
 
@@ -29,9 +29,9 @@ test('each says in plain words what it means and what to do', () => {
 
 test('each reads metrics that a process has', () => {
   for (const { name, expr } of alerts) {
-    assert.ok(metricsOf(expr).length > 0, name);
+    assert.ok(listMetrics(expr).length > 0, name);
     assert.deepEqual(
-      metricsOf(expr).filter((metric) => !knownMetrics().has(metric)),
+      listMetrics(expr).filter((metric) => !listKnownMetrics().has(metric)),
       [],
       name,
     );

@@ -5,7 +5,7 @@ import { test } from 'vitest';
 import { z } from 'zod';
 import { dashboards } from '../../../../charts/monitoring/dashboards/all.ts';
 import { dashboardsFolder, renderDashboards } from '../../../../charts/generate.ts';
-import { knownMetrics, metricsOf } from '../../../support/monitoring/metric-names.ts';
+import { listKnownMetrics, listMetrics } from '../../../support/monitoring/metric-names.ts';
 
 const panels = dashboards.flatMap(({ rows }) => rows.flatMap((row) => row.panels));
 const rendered = z.object({
@@ -44,9 +44,9 @@ test('each panel has a title, a description and queries with legends', () => {
 test('each query reads metrics that a process has', () => {
   for (const { title, queries } of panels)
     for (const { expr } of queries) {
-      assert.ok(metricsOf(expr).length > 0, title);
+      assert.ok(listMetrics(expr).length > 0, title);
       assert.deepEqual(
-        metricsOf(expr).filter((metric) => !knownMetrics().has(metric)),
+        listMetrics(expr).filter((metric) => !listKnownMetrics().has(metric)),
         [],
         title,
       );
@@ -57,10 +57,10 @@ test('every metric of our own is on a dashboard or in an alert, or is left out o
   const { alertGroups } = await import('../../../../charts/monitoring/alerts/all.ts');
   const read = new Set(
     [...panels.flatMap(({ queries }) => queries), ...alertGroups.flatMap(({ alerts }) => alerts)]
-      .flatMap(({ expr }) => metricsOf(expr))
+      .flatMap(({ expr }) => listMetrics(expr))
       .map((name) => name.replace(/_(bucket|sum|count)$/, '')),
   );
-  const missing = [...knownMetrics()].filter(
+  const missing = [...listKnownMetrics()].filter(
     (name) => name.startsWith('moorage_') && !/_(bucket|sum|count)$/.test(name) && !read.has(name),
   );
   assert.deepEqual(missing.sort(), leftOut.toSorted());

@@ -12,7 +12,7 @@ import {
 } from '../../../../controller/build-queue/order.ts';
 import type { Job } from '../../../../controller/objects/kinds.ts';
 import { annotations } from '../../../../crds/names.ts';
-import { at, complete, first, job, now, pipelinePod } from '../../../support/operator/scenario.ts';
+import { formatTime, complete, first, job, now, pipelinePod } from '../../../support/operator/scenario.ts';
 
 interface Build {
   readonly of: string;
@@ -30,11 +30,11 @@ function build(name: string, { of, queuedAt, state = 'queued', startedAt }: Buil
       ...made.metadata,
       name,
       uid: name,
-      annotations: { [annotations.queuedAt]: at(queuedAt), [annotations.submitter]: of },
+      annotations: { [annotations.queuedAt]: formatTime(queuedAt), [annotations.submitter]: of },
     },
     spec: { suspend: state === 'queued' },
     status: {
-      ...(startedAt === undefined ? {} : { startTime: at(startedAt) }),
+      ...(startedAt === undefined ? {} : { startTime: formatTime(startedAt) }),
       ...(state === 'complete' ? complete : {}),
     },
   };
@@ -92,13 +92,18 @@ test('lets others go ahead of a build that found no space, and makes it wait lon
 
 test('reports what keeps a build from a node: the scheduler, or that no pod was created', () => {
   const running = build('running', { of: 'a', queuedAt: -600, state: 'running', startedAt: -90 });
-  const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', lastTransitionTime: at(-80) };
+  const condition = {
+    type: 'PodScheduled',
+    status: 'False',
+    reason: 'Unschedulable',
+    lastTransitionTime: formatTime(-80),
+  };
   const pending = pipelinePod(running, [], {
     phase: 'Pending',
     conditions: [{ ...condition, message: '0/1 nodes are available: 1 Insufficient memory.' }],
   });
   assert.deepEqual(findRoomless(running, [pending]), {
-    since: Date.parse(at(-80)),
+    since: Date.parse(formatTime(-80)),
     reason: '0/1 nodes are available: 1 Insufficient memory.',
   });
   assert.match(findRoomless(running, [])?.reason ?? '', /has not created its pod/);

@@ -3,24 +3,24 @@ import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
 import type { Snapshot, ProbeResult } from '../../../../controller/reconcile/snapshot.ts';
 import {
   app,
-  at,
-  built,
-  cloned,
+  formatTime,
+  createBuiltStatus,
+  createCloneEnd,
   complete,
-  deployed,
-  evicted,
+  createDeployed,
+  createEvictedPod,
   digest,
-  ended,
+  createEndedContainer,
   first,
   job,
-  jobFailed,
-  live,
-  snapshotOf,
+  createFailedStatus,
+  createLiveStatus,
+  createSnapshot,
   pipelinePod,
-  polled,
-  pushed,
+  createPolledStatus,
+  createBuildEnd,
   reviewed,
-  runs,
+  createRunningContainer,
   second,
   config,
 } from '../../../support/operator/scenario.ts';
@@ -93,23 +93,23 @@ const queued = job(first, { suspend: true });
 
 const done = job(first, complete);
 
-const refusedByReview = job(first, jobFailed('PodFailurePolicy'));
+const refusedByReview = job(first, createFailedStatus('PodFailurePolicy'));
 
-const oldLive = live(first);
+const oldLive = createLiveStatus(first);
 
 /** The first commit serves, and the second is built. */
-const newerBuilt = live(first, { ...built(second), phase: 'Deploying' });
+const newerBuilt = createLiveStatus(first, { ...createBuiltStatus(second), phase: 'Deploying' });
 
 function besideOlderPod(): Partial<Snapshot> {
-  const { pods: older = [] } = deployed(app({}, live(first)));
-  const { pods = [], ...seen } = deployed(app({}, newerBuilt));
+  const { pods: older = [] } = createDeployed(app({}, createLiveStatus(first)));
+  const { pods = [], ...seen } = createDeployed(app({}, newerBuilt));
   return { ...seen, pods: [...older, ...pods] };
 }
 
 export const scenarios: readonly Scenario[] = [
   {
     name: 'a new app asks its repository',
-    snapshot: snapshotOf(app()),
+    snapshot: createSnapshot(app()),
     phase: 'Pending',
     public: 'in_pipeline',
     asks: ['poll'],
@@ -123,7 +123,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the repository is missing',
-    snapshot: snapshotOf(app(), { poll: missing }),
+    snapshot: createSnapshot(app(), { poll: missing }),
     phase: 'Rejected',
     public: 'rejected',
     asks: [],
@@ -138,7 +138,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the repository cannot be reached at first',
-    snapshot: snapshotOf(app(), { poll: unreachable }),
+    snapshot: createSnapshot(app(), { poll: unreachable }),
     phase: 'Pending',
     public: 'in_pipeline',
     asks: [],
@@ -152,7 +152,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the server has not been reached for an hour',
-    snapshot: snapshotOf(app({}, { conditions: [{ ...unreachedSince, lastTransitionTime: at(-3600) }] }), {
+    snapshot: createSnapshot(app({}, { conditions: [{ ...unreachedSince, lastTransitionTime: formatTime(-3600) }] }), {
       poll: unreachable,
     }),
     phase: 'Rejected',
@@ -169,7 +169,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the server has not been reached for less than an hour',
-    snapshot: snapshotOf(app({}, { conditions: [{ ...unreachedSince, lastTransitionTime: at(-3590) }] }), {
+    snapshot: createSnapshot(app({}, { conditions: [{ ...unreachedSince, lastTransitionTime: formatTime(-3590) }] }), {
       poll: unreachable,
     }),
     phase: 'Pending',
@@ -185,7 +185,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'a commit is found',
-    snapshot: snapshotOf(app(), { poll: { ok: true, commit: first, reference: 'refs/heads/main' } }),
+    snapshot: createSnapshot(app(), { poll: { ok: true, commit: first, reference: 'refs/heads/main' } }),
     phase: 'Queued',
     public: 'in_pipeline',
     asks: ['create Job'],
@@ -200,7 +200,10 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the Job waits for its turn',
-    snapshot: snapshotOf(app({}, polled(first)), { jobs: [queued], queue: ['other', queued.metadata.name] }),
+    snapshot: createSnapshot(app({}, createPolledStatus(first)), {
+      jobs: [queued],
+      queue: ['other', queued.metadata.name],
+    }),
     phase: 'Queued',
     public: 'in_pipeline',
     asks: [],
@@ -215,7 +218,10 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'it is being cloned',
-    snapshot: snapshotOf(app({}, polled(first)), { jobs: [one], pipelinePods: [pipelinePod(one, [runs('clone')])] }),
+    snapshot: createSnapshot(app({}, createPolledStatus(first)), {
+      jobs: [one],
+      pipelinePods: [pipelinePod(one, [createRunningContainer('clone')])],
+    }),
     phase: 'Cloning',
     public: 'in_pipeline',
     asks: [],
@@ -230,9 +236,9 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'it is being reviewed',
-    snapshot: snapshotOf(app({}, polled(first)), {
+    snapshot: createSnapshot(app({}, createPolledStatus(first)), {
       jobs: [one],
-      pipelinePods: [pipelinePod(one, [cloned(first), runs('review')])],
+      pipelinePods: [pipelinePod(one, [createCloneEnd(first), createRunningContainer('review')])],
     }),
     phase: 'Reviewing',
     public: 'in_pipeline',
@@ -248,9 +254,9 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'it is being built',
-    snapshot: snapshotOf(app({}, polled(first)), {
+    snapshot: createSnapshot(app({}, createPolledStatus(first)), {
       jobs: [one],
-      pipelinePods: [pipelinePod(one, [cloned(first), reviewed, runs('build')])],
+      pipelinePods: [pipelinePod(one, [createCloneEnd(first), reviewed, createRunningContainer('build')])],
     }),
     phase: 'Building',
     public: 'in_pipeline',
@@ -266,9 +272,11 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the review refuses it',
-    snapshot: snapshotOf(app({}, polled(first)), {
+    snapshot: createSnapshot(app({}, createPolledStatus(first)), {
       jobs: [refusedByReview],
-      pipelinePods: [pipelinePod(refusedByReview, [cloned(first), ended('review', 42, refusal)])],
+      pipelinePods: [
+        pipelinePod(refusedByReview, [createCloneEnd(first), createEndedContainer('review', 42, refusal)]),
+      ],
     }),
     phase: 'Rejected',
     public: 'rejected',
@@ -285,7 +293,9 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the build takes too long',
-    snapshot: snapshotOf(app({}, polled(first)), { jobs: [job(first, jobFailed('DeadlineExceeded'))] }),
+    snapshot: createSnapshot(app({}, createPolledStatus(first)), {
+      jobs: [job(first, createFailedStatus('DeadlineExceeded'))],
+    }),
     phase: 'Rejected',
     public: 'rejected',
     asks: [],
@@ -301,7 +311,9 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the platform fails',
-    snapshot: snapshotOf(app({}, polled(first)), { jobs: [job(first, jobFailed('BackoffLimitExceeded'))] }),
+    snapshot: createSnapshot(app({}, createPolledStatus(first)), {
+      jobs: [job(first, createFailedStatus('BackoffLimitExceeded'))],
+    }),
     phase: 'Queued',
     public: 'in_pipeline',
     asks: [],
@@ -316,9 +328,11 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'the image is there',
-    snapshot: snapshotOf(app({}, polled(first)), {
+    snapshot: createSnapshot(app({}, createPolledStatus(first)), {
       jobs: [done],
-      pipelinePods: [pipelinePod(done, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' })],
+      pipelinePods: [
+        pipelinePod(done, [createCloneEnd(first), reviewed, createBuildEnd(digest('a'))], { phase: 'Succeeded' }),
+      ],
     }),
     phase: 'Deploying',
     public: 'in_pipeline',
@@ -333,12 +347,12 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'it starts',
-    snapshot: snapshotOf(
-      app({}, built(first)),
-      deployed(
-        app({}, built(first)),
+    snapshot: createSnapshot(
+      app({}, createBuiltStatus(first)),
+      createDeployed(
+        app({}, createBuiltStatus(first)),
         { replicas: 1, updatedReplicas: 1 },
-        { state: { running: { startedAt: at(-5) } } },
+        { state: { running: { startedAt: formatTime(-5) } } },
       ),
     ),
     phase: 'Deploying',
@@ -358,16 +372,22 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: snapshotOf(
-      app({}, built(first)),
-      deployed(
-        app({}, built(first)),
+    snapshot: createSnapshot(
+      app({}, createBuiltStatus(first)),
+      createDeployed(
+        app({}, createBuiltStatus(first)),
         { replicas: 1, updatedReplicas: 1 },
         {
           restartCount: 3,
           state: { waiting: { reason: 'CrashLoopBackOff' } },
           lastState: {
-            terminated: { exitCode: 1, reason: 'Error', message: 'KeyError', startedAt: at(-9), finishedAt: at(-8) },
+            terminated: {
+              exitCode: 1,
+              reason: 'Error',
+              message: 'KeyError',
+              startedAt: formatTime(-9),
+              finishedAt: formatTime(-8),
+            },
           },
         },
       ),
@@ -386,12 +406,12 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: snapshotOf(
-      app({}, built(first)),
-      deployed(
-        app({}, built(first)),
+    snapshot: createSnapshot(
+      app({}, createBuiltStatus(first)),
+      createDeployed(
+        app({}, createBuiltStatus(first)),
         { replicas: 1, updatedReplicas: 1 },
-        { started: false, state: { running: { startedAt: at(-121) } } },
+        { started: false, state: { running: { startedAt: formatTime(-121) } } },
       ),
     ),
     conditions: conditions(
@@ -408,10 +428,10 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: snapshotOf(
-      app({}, built(first)),
-      deployed(
-        app({}, built(first)),
+    snapshot: createSnapshot(
+      app({}, createBuiltStatus(first)),
+      createDeployed(
+        app({}, createBuiltStatus(first)),
         { replicas: 1, updatedReplicas: 1 },
         {
           state: {
@@ -448,9 +468,9 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Deploying' as const,
     public: 'in_pipeline' as const,
     asks: upkeep,
-    snapshot: snapshotOf(
-      app({}, built(first)),
-      deployed(app({}, built(first)), { replicas: 1, updatedReplicas: 1 }, { state: { waiting } }),
+    snapshot: createSnapshot(
+      app({}, createBuiltStatus(first)),
+      createDeployed(app({}, createBuiltStatus(first)), { replicas: 1, updatedReplicas: 1 }, { state: { waiting } }),
     ),
     conditions: conditions(
       'Ready=Unknown RollingOut',
@@ -466,14 +486,14 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: snapshotOf(
-      app({}, built(first)),
-      evicted(
-        app({}, built(first)),
+    snapshot: createSnapshot(
+      app({}, createBuiltStatus(first)),
+      createEvictedPod(
+        app({}, createBuiltStatus(first)),
         1,
         60,
         { replicas: 1, updatedReplicas: 1 },
-        { state: { running: { startedAt: at(-1) } } },
+        { state: { running: { startedAt: formatTime(-1) } } },
       ),
     ),
     conditions: conditions(
@@ -491,7 +511,10 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    snapshot: snapshotOf(app({}, live(first)), evicted(app({}, live(first)), 2, 60)),
+    snapshot: createSnapshot(
+      app({}, createLiveStatus(first)),
+      createEvictedPod(app({}, createLiveStatus(first)), 2, 60),
+    ),
     conditions: conditions(
       'Ready=False StoppedForDisk',
       'Stalled=True StoppedForDisk',
@@ -506,7 +529,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: snapshotOf(app({}, live(first)), haltedForDisk()),
+    snapshot: createSnapshot(app({}, createLiveStatus(first)), haltedForDisk()),
     conditions: conditions(
       'Ready=False StoppedForDisk',
       'Stalled=True StoppedForDisk',
@@ -521,7 +544,10 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    snapshot: snapshotOf(app({}, live(first)), evicted(app({}, live(first)), 1, 3_600)),
+    snapshot: createSnapshot(
+      app({}, createLiveStatus(first)),
+      createEvictedPod(app({}, createLiveStatus(first)), 1, 3_600),
+    ),
     conditions: conditions('Ready=True Live', standing, 'Deployed=True Available', 'Routed=True Routed'),
   },
   {
@@ -530,10 +556,10 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: snapshotOf(
-      app({}, built(first)),
-      deployed(
-        app({}, built(first)),
+    snapshot: createSnapshot(
+      app({}, createBuiltStatus(first)),
+      createDeployed(
+        app({}, createBuiltStatus(first)),
         { replicas: 1, updatedReplicas: 1 },
         { restartCount: 1, lastState: { terminated: { exitCode: 137, reason: 'OOMKilled' } } },
       ),
@@ -552,10 +578,10 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Rejected',
     public: 'rejected',
     asks: upkeep,
-    snapshot: snapshotOf(
-      app({}, built(first)),
-      deployed(
-        app({}, built(first)),
+    snapshot: createSnapshot(
+      app({}, createBuiltStatus(first)),
+      createDeployed(
+        app({}, createBuiltStatus(first)),
         { replicas: 1, updatedReplicas: 1 },
         { state: { waiting: { reason: 'CreateContainerConfigError', message: 'secret "x" not found' } } },
       ),
@@ -573,9 +599,11 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Deploying',
     public: 'in_pipeline',
     asks: upkeep,
-    snapshot: snapshotOf(
-      app({}, built(first)),
-      deployed(app({}, built(first)), { conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'quota' }] }),
+    snapshot: createSnapshot(
+      app({}, createBuiltStatus(first)),
+      createDeployed(app({}, createBuiltStatus(first)), {
+        conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'quota' }],
+      }),
     ),
     conditions: conditions(
       'Ready=False ReplicaRefused',
@@ -590,9 +618,9 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Deploying',
     public: 'in_pipeline',
     asks: upkeep,
-    snapshot: snapshotOf(
-      app({}, built(first)),
-      deployed(app({}, built(first)), {
+    snapshot: createSnapshot(
+      app({}, createBuiltStatus(first)),
+      createDeployed(app({}, createBuiltStatus(first)), {
         conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'forbidden: exceeded quota: moorage' }],
       }),
     ),
@@ -609,7 +637,7 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Queued',
     public: 'in_pipeline',
     asks: [],
-    snapshot: snapshotOf(app({}, polled(first)), {
+    snapshot: createSnapshot(app({}, createPolledStatus(first)), {
       jobs: [job(first)],
       pipelinePods: [
         pipelinePod(job(first), [], {
@@ -639,8 +667,8 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    snapshot: snapshotOf(app({}, live(first, polled(second))), {
-      ...deployed(app({}, live(first))),
+    snapshot: createSnapshot(app({}, createLiveStatus(first, createPolledStatus(second))), {
+      ...createDeployed(app({}, createLiveStatus(first))),
       shortage: 'the node has 2 GiB free, and 5 GiB are kept free. Delete something.',
       jobs: [job(second, { suspend: true, number: 2 })],
     }),
@@ -658,7 +686,10 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Routing',
     public: 'in_pipeline',
     asks: upkeep,
-    snapshot: snapshotOf(app({}, built(first)), withoutVerdict(deployed(app({}, built(first))))),
+    snapshot: createSnapshot(
+      app({}, createBuiltStatus(first)),
+      withoutVerdict(createDeployed(app({}, createBuiltStatus(first)))),
+    ),
     conditions: conditions(
       'Ready=Unknown RoutePending',
       'Reconciling=True RoutePending',
@@ -675,7 +706,7 @@ export const scenarios: readonly Scenario[] = [
     served: first,
     snapshot: {
       ...probed({ responds: false, detail: 'the request failed: connect ECONNREFUSED' }),
-      ...withoutVerdict(deployed(app({}, oldLive))),
+      ...withoutVerdict(createDeployed(app({}, oldLive))),
       app: app({}, oldLive),
     },
     conditions: conditions(
@@ -692,7 +723,7 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    snapshot: snapshotOf(app({}, built(first)), deployed(app({}, built(first)))),
+    snapshot: createSnapshot(app({}, createBuiltStatus(first)), createDeployed(app({}, createBuiltStatus(first)))),
     conditions: conditions('Ready=True Live', standing, serving),
   },
   {
@@ -701,7 +732,7 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    snapshot: snapshotOf(app({}, newerBuilt), besideOlderPod()),
+    snapshot: createSnapshot(app({}, newerBuilt), besideOlderPod()),
     conditions: conditions('Ready=Unknown Confirming', 'Reconciling=True Confirming', standing, serving),
   },
   {
@@ -760,8 +791,8 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: ['create Job', ...upkeep],
     served: first,
-    snapshot: snapshotOf(app({}, oldLive), {
-      ...deployed(app({}, oldLive)),
+    snapshot: createSnapshot(app({}, oldLive), {
+      ...createDeployed(app({}, oldLive)),
       poll: { ok: true, commit: second, reference: 'refs/heads/main' },
     }),
     conditions: conditions(
@@ -778,9 +809,12 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Cloning',
     public: 'in_pipeline',
     asks: [`delete ${one.metadata.name}`],
-    snapshot: snapshotOf(app({}, polled(second)), {
+    snapshot: createSnapshot(app({}, createPolledStatus(second)), {
       jobs: [one, two],
-      pipelinePods: [pipelinePod(one, [runs('clone')]), pipelinePod(two, [runs('clone')])],
+      pipelinePods: [
+        pipelinePod(one, [createRunningContainer('clone')]),
+        pipelinePod(two, [createRunningContainer('clone')]),
+      ],
     }),
     conditions: conditions(
       'Ready=Unknown Cloning',
@@ -798,9 +832,9 @@ export const scenarios: readonly Scenario[] = [
     asks: upkeep,
     served: first,
     rule: 'build/timeout',
-    snapshot: snapshotOf(app({}, { ...oldLive, ...polled(second) }), {
-      ...deployed(app({}, oldLive)),
-      jobs: [job(second, jobFailed('DeadlineExceeded'))],
+    snapshot: createSnapshot(app({}, { ...oldLive, ...createPolledStatus(second) }), {
+      ...createDeployed(app({}, oldLive)),
+      jobs: [job(second, createFailedStatus('DeadlineExceeded'))],
     }),
     conditions: conditions(
       'Ready=False BuildTimedOut',
@@ -833,7 +867,7 @@ export const scenarios: readonly Scenario[] = [
     public: 'live',
     asks: upkeep,
     served: first,
-    snapshot: snapshotOf(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: unreachable }),
+    snapshot: createSnapshot(app({}, oldLive), { ...createDeployed(app({}, oldLive)), poll: unreachable }),
     conditions: conditions(
       'Ready=True Live',
       'SourceResolved=False RepositoryUnreachable',
@@ -849,7 +883,7 @@ export const scenarios: readonly Scenario[] = [
     asks: upkeep,
     served: first,
     rule: 'source/repository-not-found',
-    snapshot: snapshotOf(app({}, oldLive), { ...deployed(app({}, oldLive)), poll: missing }),
+    snapshot: createSnapshot(app({}, oldLive), { ...createDeployed(app({}, oldLive)), poll: missing }),
     conditions: conditions(
       'Ready=False RepositoryNotFound',
       'Stalled=True RepositoryNotFound',
@@ -864,12 +898,12 @@ export const scenarios: readonly Scenario[] = [
     phase: 'Deploying',
     public: 'in_pipeline',
     asks: upkeep,
-    snapshot: snapshotOf(
+    snapshot: createSnapshot(
       app({}, oldLive),
-      deployed(
+      createDeployed(
         app({}, oldLive),
         { replicas: 1, updatedReplicas: 1 },
-        { started: true, state: { running: { startedAt: at(-500) } } },
+        { started: true, state: { running: { startedAt: formatTime(-500) } } },
       ),
     ),
     conditions: conditions(
@@ -891,8 +925,8 @@ export const scenarios: readonly Scenario[] = [
       'apply HTTPRoute',
       `delete ${one.metadata.name}`,
     ],
-    snapshot: snapshotOf(app({ suspend: true }, oldLive), {
-      ...deployed(app({ suspend: true }, oldLive), {}),
+    snapshot: createSnapshot(app({ suspend: true }, oldLive), {
+      ...createDeployed(app({ suspend: true }, oldLive), {}),
       pods: [],
       jobs: [one],
     }),
@@ -905,23 +939,23 @@ function withoutVerdict(rest: Partial<Snapshot>): Partial<Snapshot> {
 }
 
 function haltedForDisk(): Partial<Snapshot> {
-  const seen = evicted(app({}, live(first)), 2, 3_600);
+  const seen = createEvictedPod(app({}, createLiveStatus(first)), 2, 3_600);
   return { ...seen, pods: (seen.pods ?? []).filter(({ status }) => status?.phase === 'Failed') };
 }
 
 export function probed(probe: ProbeResult | undefined): Snapshot {
-  const of = app({}, built(first));
-  return snapshotOf(of, { ...deployed(of), probe, config: { ...config, probeUrl: 'https://gateway.test' } });
+  const of = app({}, createBuiltStatus(first));
+  return createSnapshot(of, { ...createDeployed(of), probe, config: { ...config, probeUrl: 'https://gateway.test' } });
 }
 
 /** The old pod and the new one side by side, as RollingUpdate leaves them. */
 function failedRollout(): Snapshot {
-  const before = deployed(app({}, oldLive));
-  const of = app({}, { ...oldLive, ...built(second) });
-  const after = deployed(
+  const before = createDeployed(app({}, oldLive));
+  const of = app({}, { ...oldLive, ...createBuiltStatus(second) });
+  const after = createDeployed(
     of,
     { replicas: 2, updatedReplicas: 1, availableReplicas: 1 },
-    { started: false, state: { running: { startedAt: at(-300) } } },
+    { started: false, state: { running: { startedAt: formatTime(-300) } } },
   );
-  return snapshotOf(of, { ...after, pods: [...(before.pods ?? []), ...(after.pods ?? [])] });
+  return createSnapshot(of, { ...after, pods: [...(before.pods ?? []), ...(after.pods ?? [])] });
 }

@@ -5,22 +5,22 @@ import type { ProbeResult } from '../../../../controller/reconcile/snapshot.ts';
 import { listTransitions } from '../../../../controller/reconcile/status.ts';
 import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
 import { toPublicStatus } from '../../../../crds/public-status.ts';
-import { app, asked, outcome } from '../../../support/operator/scenario.ts';
+import { app, listActions, decideStatus } from '../../../support/operator/scenario.ts';
 import { probed, scenarios } from './conditions.cases.ts';
 
 for (const scenario of scenarios) {
   test(scenario.name, () => {
-    const { status, conditions: said, decision } = outcome(scenario.snapshot);
+    const { status, conditions: said, decision } = decideStatus(scenario.snapshot);
     assert.deepEqual(said, scenario.conditions);
     assert.equal(status.phase, scenario.phase);
-    assert.deepEqual(asked(decision), scenario.asks);
+    assert.deepEqual(listActions(decision), scenario.asks);
     assert.equal(status.served?.commit, scenario.served);
     assert.equal(status.rejection?.rule, scenario.rule);
     assert.equal(toPublicStatus({ spec: scenario.snapshot.app.spec, status }).status, scenario.public);
   });
 
   test(`${scenario.name}: a second reconcile changes nothing`, () => {
-    const before = outcome(scenario.snapshot).status;
+    const before = decideStatus(scenario.snapshot).status;
     const snapshot = {
       ...scenario.snapshot,
       app: { ...scenario.snapshot.app, status: before },
@@ -28,15 +28,15 @@ for (const scenario of scenarios) {
       page: undefined,
       now: new Date(scenario.snapshot.now.getTime() + 1500),
     };
-    const after = outcome(snapshot).status;
+    const after = decideStatus(snapshot).status;
     assert.deepEqual(after, before);
   });
 }
 
 test('reports errors of a live app with an event, retries the probe, and clears the report once it succeeds', () => {
-  const errors = outcome(probed({ responds: true, status: 500, detail: 'the response was HTTP 500' })).status;
-  const look = (probe: ProbeResult | undefined, status: HostedAppStatus): ReturnType<typeof outcome> =>
-    outcome({ ...probed(probe), app: app({}, status) });
+  const errors = decideStatus(probed({ responds: true, status: 500, detail: 'the response was HTTP 500' })).status;
+  const look = (probe: ProbeResult | undefined, status: HostedAppStatus): ReturnType<typeof decideStatus> =>
+    decideStatus({ ...probed(probe), app: app({}, status) });
   assert.match(publicWarning(errors) ?? '', /^responds with 500 at \//);
   assert.deepEqual(
     listTransitions(undefined, errors)
@@ -45,7 +45,7 @@ test('reports errors of a live app with an event, retries the probe, and clears 
     ['RespondsWithErrors'],
   );
   const again = look(undefined, errors);
-  assert.ok(asked(again.decision).includes('probe'));
+  assert.ok(listActions(again.decision).includes('probe'));
   assert.equal(publicWarning(again.status), publicWarning(errors));
   assert.equal(publicWarning(look({ responds: false, detail: 'refused' }, errors).status), publicWarning(errors));
   assert.equal(
@@ -56,9 +56,9 @@ test('reports errors of a live app with an event, retries the probe, and clears 
 
 test('an app whose URL fails is not Live until a probe succeeds, and is probed again soon', () => {
   const well = { responds: true, status: 200, detail: 'the response was HTTP 200' };
-  const look = (probe: ProbeResult | undefined, status: HostedAppStatus): ReturnType<typeof outcome> =>
-    outcome({ ...probed(probe), app: app({}, status) });
-  const live = outcome(probed(well));
+  const look = (probe: ProbeResult | undefined, status: HostedAppStatus): ReturnType<typeof decideStatus> =>
+    decideStatus({ ...probed(probe), app: app({}, status) });
+  const live = decideStatus(probed(well));
   assert.equal(live.status.phase, 'Live');
   assert.equal(live.decision.outcomes.Published?.afterMs, 60_000);
   const failures: ProbeResult[] = [
@@ -81,7 +81,7 @@ test('an app whose URL fails is not Live until a probe succeeds, and is probed a
 
 test('sets the observed generation of the spec in every condition', () => {
   for (const { snapshot } of scenarios) {
-    const { status } = outcome(snapshot);
+    const { status } = decideStatus(snapshot);
     const generations = (status.conditions ?? []).map(({ observedGeneration }) => observedGeneration);
     assert.deepEqual([...new Set(generations)], [snapshot.app.metadata.generation]);
   }
@@ -89,9 +89,9 @@ test('sets the observed generation of the spec in every condition', () => {
 
 test('confirms the status at least every ten minutes, and does not write it in between', () => {
   const { snapshot } = scenarios.find(({ phase }) => phase === 'Live') ?? assert.fail('no live app');
-  const before = outcome(snapshot).status;
+  const before = decideStatus(snapshot).status;
   const after = (seconds: number): string | undefined =>
-    outcome({
+    decideStatus({
       ...snapshot,
       app: { ...snapshot.app, status: before },
       now: new Date(snapshot.now.getTime() + seconds * 1000),
@@ -103,7 +103,7 @@ test('confirms the status at least every ten minutes, and does not write it in b
 
 test('describes the result of the last attempt to reach an app in a sentence', () => {
   const said = (probe: ProbeResult | undefined): string | undefined =>
-    outcome(probed(probe)).status.conditions?.find(({ type }) => type === 'Ready')?.message;
+    decideStatus(probed(probe)).status.conditions?.find(({ type }) => type === 'Ready')?.message;
   const begin = 'Probing https://hello.apps.test/ through the gateway.';
   assert.equal(said(undefined), begin);
   assert.equal(

@@ -7,7 +7,14 @@ import { listTransitions } from '../../../../controller/reconcile/status.ts';
 import { deriveGeneratedValues } from '../../../../controller/steps/deploy/secrets.ts';
 import { derivePassword } from '../../../../controller/steps/deploy/services/connections.ts';
 import { createAppToken } from '../../../../lib/app-tokens.ts';
-import { app, built, deployed, first, outcome, snapshotOf } from '../../../support/operator/scenario.ts';
+import {
+  app,
+  createBuiltStatus,
+  createDeployed,
+  first,
+  decideStatus,
+  createSnapshot,
+} from '../../../support/operator/scenario.ts';
 
 const tokenSecret = 'app-token-secret-of-tests-0123456789';
 const { installation: config } = readOperatorConfig({
@@ -33,10 +40,10 @@ const crashing = app(
     services: [{ name: 'db', type: 'postgres' }],
     models: { enabled: true },
   } as never,
-  built(first),
+  createBuiltStatus(first),
 );
 /** The same app, as far as its rollout goes. */
-const plain = app({}, built(first));
+const plain = app({}, createBuiltStatus(first));
 const [service] = crashing.spec.services;
 assert.ok(service);
 const models = config.run.models ?? { tokenSecret };
@@ -61,9 +68,9 @@ test('shows no password, generated secret, token or Secret value in a crash log'
     state: { waiting: { reason: 'CrashLoopBackOff' } },
     lastState: { terminated: { exitCode: 1, message: log } },
   };
-  const parts = deployed(plain, { replicas: 1, updatedReplicas: 1 }, status);
+  const parts = createDeployed(plain, { replicas: 1, updatedReplicas: 1 }, status);
   const pods = maskPods(parts.pods ?? [], crashing, config);
-  const { decision, status: made } = outcome(snapshotOf(plain, { ...parts, pods }));
+  const { decision, status: made } = decideStatus(createSnapshot(plain, { ...parts, pods }));
   assert.equal(made.rejection?.rule, 'run/crashed');
   assert.match(made.rejection.log ?? '', /GREETING=good morning\nKeyError: PORT/);
   // Of the halt, an annotation of the Deployment has the log too.
@@ -73,6 +80,6 @@ test('shows no password, generated secret, token or Secret value in a crash log'
 });
 
 test('uses cached results for pods that reported nothing', () => {
-  const { pods = [] } = deployed(plain);
+  const { pods = [] } = createDeployed(plain);
   assert.equal(maskPods(pods, crashing, config), pods);
 });

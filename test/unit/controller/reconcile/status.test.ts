@@ -3,18 +3,28 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import type { HostedApp, HostedAppStatus } from '../../../../crds/hosted-app.ts';
 import { labels } from '../../../../crds/names.ts';
-import { app, at, config, first, live, now, outcome, polled, snapshotOf } from '../../../support/operator/scenario.ts';
+import {
+  app,
+  formatTime,
+  config,
+  first,
+  createLiveStatus,
+  now,
+  decideStatus,
+  createPolledStatus,
+  createSnapshot,
+} from '../../../support/operator/scenario.ts';
 
 const hour = 3600;
 const day = 24 * hour;
 
 /** An app of that age in seconds, which is warned since `warned` seconds. */
-function aged(age: number, warned?: number, of: HostedApp = app({}, polled(first))): HostedApp {
+function aged(age: number, warned?: number, of: HostedApp = app({}, createPolledStatus(first))): HostedApp {
   const condition = { type: 'Expiring', status: 'True' as const, reason: 'NeverLive', message: '.' };
-  const conditions = warned === undefined ? [] : [{ ...condition, lastTransitionTime: at(-warned) }];
+  const conditions = warned === undefined ? [] : [{ ...condition, lastTransitionTime: formatTime(-warned) }];
   return {
     ...of,
-    metadata: { ...of.metadata, creationTimestamp: at(-age), labels: { [labels.caller]: 'someone' } },
+    metadata: { ...of.metadata, creationTimestamp: formatTime(-age), labels: { [labels.caller]: 'someone' } },
     status: { ...of.status, conditions },
   };
 }
@@ -23,7 +33,7 @@ const expiry = (
   of: HostedApp,
   expireMs: number | undefined = 7 * day * 1000,
 ): { isDue: boolean | undefined; at: Date | undefined } => {
-  const found = outcome(snapshotOf(of, { config: { ...config, expireMs } })).decision.expiry;
+  const found = decideStatus(createSnapshot(of, { config: { ...config, expireMs } })).decision.expiry;
   return { isDue: found?.isDue, at: found?.at };
 };
 const warning = (status: HostedAppStatus): string | undefined =>
@@ -33,7 +43,7 @@ test('warns a day before an app expires, and deletes it when it does', () => {
   assert.deepEqual(expiry(aged(5 * day)), { isDue: false, at: undefined });
   assert.deepEqual(expiry(aged(6 * day + hour)), { isDue: false, at: new Date(now.getTime() + 24 * hour * 1000) });
   assert.deepEqual(expiry(aged(7 * day, day)), { isDue: true, at: now });
-  const { status, conditions } = outcome(snapshotOf(aged(6 * day + hour)));
+  const { status, conditions } = decideStatus(createSnapshot(aged(6 * day + hour)));
   assert.ok(conditions.includes('Expiring=True NeverLive'));
   assert.match(warning(status) ?? '', /has never been live. It is deleted at 2026-11-22T12:00:00Z unless/);
 });
@@ -45,13 +55,14 @@ test('warns first about an app that is long past a newly set limit', () => {
 });
 
 test('never expires an app that has been live, is suspended, or was created with kubectl', () => {
-  const wasLive = aged(300 * day, 30 * day, app({}, live(first, { served: undefined })));
+  const wasLive = aged(300 * day, 30 * day, app({}, createLiveStatus(first, { served: undefined })));
   assert.equal(expiry(wasLive).isDue, undefined);
-  assert.equal(expiry(aged(300 * day, 30 * day, app({ suspend: true }, polled(first)))).isDue, undefined);
+  assert.equal(expiry(aged(300 * day, 30 * day, app({ suspend: true }, createPolledStatus(first)))).isDue, undefined);
   const byHand = aged(300 * day, 30 * day);
   assert.equal(expiry({ ...byHand, metadata: { ...byHand.metadata, labels: {} } }).isDue, undefined);
   assert.equal(
-    outcome(snapshotOf(aged(300 * day, 30 * day), { config: { ...config, expireMs: undefined } })).decision.expiry,
+    decideStatus(createSnapshot(aged(300 * day, 30 * day), { config: { ...config, expireMs: undefined } })).decision
+      .expiry,
     undefined,
   );
 });

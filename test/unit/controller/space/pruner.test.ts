@@ -16,7 +16,7 @@ import {
   type TaggedImage,
 } from '../../../../controller/space/pruner.ts';
 import { createSpaceMetrics } from '../../../../controller/space/space.ts';
-import { at, first, job } from '../../../support/operator/scenario.ts';
+import { formatTime, first, job } from '../../../support/operator/scenario.ts';
 
 const digest = (number: number): string => `sha256:${String(number).repeat(64)}`;
 const uid = '0a1b2c3d-0000-4000-8000-000000000000';
@@ -54,7 +54,7 @@ const subject: PruneSubject = {
       reason: '',
       result: 'Succeeded' as const,
       image: `r/apps/hello@${digest(number)}`,
-      finishedAt: at(0),
+      finishedAt: formatTime(0),
     })),
   },
 };
@@ -130,7 +130,7 @@ test('holds a deleted app while the registry fails, but not forever, and not if 
       namespace: 'moorage-apps',
       uid,
       resourceVersion: '1',
-      creationTimestamp: at(0),
+      creationTimestamp: formatTime(0),
       deletionTimestamp: new Date(Date.now() - minutes * 60_000).toISOString(),
     },
     spec: {} as Parameters<Pruner['removeApp']>[0]['spec'],

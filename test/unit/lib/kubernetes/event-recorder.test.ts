@@ -5,7 +5,7 @@ import { createEventRecorder, type EventRecorder, type KubeObject } from '../../
 import type { Stored } from '../../../support/kubernetes/fake-api.ts';
 import { FakeApi, send, status } from '../../../support/kubernetes/fake-api.ts';
 import { FakeClock } from '../../../support/kubernetes/fake-clock.ts';
-import { until } from '../../../support/kubernetes/until.ts';
+import { waitUntil } from '../../../support/kubernetes/until.ts';
 
 const KIND = 'apis/events.k8s.io/v1/events';
 
@@ -140,7 +140,7 @@ test('never throws at the reconciler, and retries a transient fault once', async
   recorder.record(about('a', 'apps'), { ...ready, message: 'refused' });
   recorder.record(about('a', 'apps'), { ...ready, message: 'delayed' });
   const flushed = recorder.flush();
-  await until(() => clock.pending === 1);
+  await waitUntil(() => clock.pending === 1);
   clock.advance(2000);
   await flushed;
   assert.deepEqual(

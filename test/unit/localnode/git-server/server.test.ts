@@ -15,7 +15,7 @@ import { createReadToken } from '../../../../lib/git/read-token.ts';
 import { parseRepository } from '../../../../lib/repository.ts';
 import { CommandError, run, waitFor } from '../../../../localnode/shell.ts';
 import { isAnswering, probe } from '../../../../localnode/node/daemons/probe.ts';
-import { freePort } from '../../../support/free-port.ts';
+import { findFreePort } from '../../../support/free-port.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'moorage-git-'));
 const work = join(folder, 'work');
@@ -31,8 +31,8 @@ const git = (...args: string[]): Promise<string> =>
   });
 
 beforeAll(async () => {
-  const port = await freePort();
-  const buildsPort = await freePort();
+  const port = await findFreePort();
+  const buildsPort = await findFreePort();
   await writeFile(join(folder, 'password'), 'secret\n');
   await writeFile(join(folder, 'readSecret'), `${readSecret}\n`);
   const env = {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { compile, type RuleSet } from '../../../../localnode/network-policy/compile.ts';
 import { readPolicy } from '../../../../localnode/network-policy/objects/model.ts';
-import { oracleAllows, rulesAllow, type World } from '../../../support/network-policy/oracle.ts';
+import { isAllowedByOracle, isAllowedByRules, type World } from '../../../support/network-policy/oracle.ts';
 import { flow, world } from '../../../support/network-policy/worlds.ts';
 
 const PODS = 6;
@@ -33,8 +33,8 @@ test('compiles rules that agree with the API for every flow between known addres
           (address) => inPodRange(address) && !known.has(address),
         );
         assert.equal(
-          rulesAllow(rules, each, inPodRange),
-          strangers.length === 0 && oracleAllows(cluster, each),
+          isAllowedByRules(rules, each, inPodRange),
+          strangers.length === 0 && isAllowedByOracle(cluster, each),
           JSON.stringify(each),
         );
       }
@@ -82,7 +82,7 @@ test('never matches a pod in an unknown namespace with a namespaceSelector, not 
     policies: [policy],
   });
   const from = (source: string): boolean =>
-    rulesAllow(rules, { source, destination: '10.244.0.2', protocol: 'TCP', port: 80 }, inPodRange);
+    isAllowedByRules(rules, { source, destination: '10.244.0.2', protocol: 'TCP', port: 80 }, inPodRange);
   assert.equal(from('10.244.0.3'), false);
   const later = compile({
     endpoints: [endpoint('one', '10.244.0.2'), endpoint('new', '10.244.0.3')],
@@ -93,7 +93,7 @@ test('never matches a pod in an unknown namespace with a namespaceSelector, not 
     policies: [policy],
   });
   assert.equal(
-    rulesAllow(later, { source: '10.244.0.3', destination: '10.244.0.2', protocol: 'TCP', port: 80 }, inPodRange),
+    isAllowedByRules(later, { source: '10.244.0.3', destination: '10.244.0.2', protocol: 'TCP', port: 80 }, inPodRange),
     true,
   );
 });

@@ -74,7 +74,7 @@ async function accrue(app: string, budget: string | undefined): Promise<Statemen
     month: '2027-03',
     baseUrl: 'https://moorage.test',
     disputeDays: 14,
-    eventsUrl: (line) => line,
+    buildEventsUrl: (line) => line,
     now: new Date('2027-03-02T01:00:00Z'),
   });
 }

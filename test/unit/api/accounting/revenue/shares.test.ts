@@ -12,7 +12,7 @@ import {
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
 import { labels } from '../../../../../crds/names.ts';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
-import { priceOfCall } from '../../../../support/billing/prices.ts';
+import { formatCallPrice } from '../../../../support/billing/prices.ts';
 import { postToday } from '../../../../support/revenue/post-today.ts';
 import { sampleAppsServer, type AppsSample } from '../../../../support/apps/sample.ts';
 import { startScriptedRouter, type ScriptedRouter } from '../../../../support/models/scripted-router.ts';
@@ -32,7 +32,7 @@ beforeAll(async () => {
   sample = await sampleAppsServer({
     environment: {
       MOORAGE_ROUTER_URL: router.url,
-      MOORAGE_PRICES: priceOfCall('0.001'),
+      MOORAGE_PRICES: formatCallPrice('0.001'),
       MOORAGE_KEY_LIMIT_USD: '0.01',
       MOORAGE_FREE_QUOTA_USD: '0.005',
     },
@@ -53,7 +53,7 @@ const balance = async (account: Account): Promise<string> =>
 /** What the author has, once the share of today is posted. */
 async function share(): Promise<string> {
   const { database } = sample.models.ledger.get();
-  await postToday(database, mine, priceOfCall('0.001'));
+  await postToday(database, mine, formatCallPrice('0.001'));
   return balance(toAuthorAccount('git.test/octo'));
 }
 const call = (key?: string): Promise<Response> =>

@@ -25,21 +25,21 @@ const summary = (change: Partial<Summary> = {}): Summary => ({
 
 test('the same summaries are measured once; any change of one, a late cost among them, measures them again', () => {
   const measurements = new Measurements();
-  const first = measurements.of('chat', [summary()]);
-  assert.equal(measurements.of('chat', [summary()]), first);
-  const settled = measurements.of('chat', [summary({ cost: parseMoney('0.6') })]);
+  const first = measurements.getMeasurement('chat', [summary()]);
+  assert.equal(measurements.getMeasurement('chat', [summary()]), first);
+  const settled = measurements.getMeasurement('chat', [summary({ cost: parseMoney('0.6') })]);
   assert.deepEqual(
     [first, settled].map(({ models }) => models[0]?.cost_per_success_usd),
     [0.0625, 0.075],
   );
-  assert.notEqual(measurements.of('chat', [summary({ errors: { wrong: 2 } })]), settled);
+  assert.notEqual(measurements.getMeasurement('chat', [summary({ errors: { wrong: 2 } })]), settled);
 });
 
 test('one app has nothing of another', () => {
   const measurements = new Measurements();
-  const one = measurements.of('chat', [summary()]);
-  assert.deepEqual(measurements.of('other', []), { models: [], pairs: [] });
-  assert.equal(measurements.of('chat', [summary()]), one);
+  const one = measurements.getMeasurement('chat', [summary()]);
+  assert.deepEqual(measurements.getMeasurement('other', []), { models: [], pairs: [] });
+  assert.equal(measurements.getMeasurement('chat', [summary()]), one);
 });
 
 function rate(passed: number, n: number): Rate {

@@ -325,7 +325,7 @@ test('every Chinese text is Chinese, but for names and code', async () => {
   ]);
   const words: string[] = [];
   for (const source of readGuides()) {
-    const detail = await site.api.catalog.guides.detail(source.slug);
+    const detail = await site.api.catalog.guides.getDetail(source.slug);
     assert.ok(detail !== undefined);
     const texts = [
       detail.record.title_zh,

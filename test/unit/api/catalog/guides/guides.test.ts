@@ -1,7 +1,7 @@
 // Guides with their evidence: nothing measured, measured, contradicted, and not to be read.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import type { BenchmarkOf } from '../../../../../api/catalog/guides/evidence.ts';
+import type { BenchmarkReader } from '../../../../../api/catalog/guides/evidence.ts';
 import { type Guides, startGuides } from '../../../../../api/catalog/guides/guides.ts';
 import { readGuides } from '../../../../../api/catalog/guides/load.ts';
 import { guideRecord } from '../../../../../api/catalog/guides/endpoints.ts';
@@ -23,9 +23,9 @@ beforeAll(async () => {
 });
 afterAll(() => sample.stop());
 
-function started(benchmarkOf: BenchmarkOf, guides?: readonly SourceGuide[]): Guides {
+function started(readBenchmark: BenchmarkReader, guides?: readonly SourceGuide[]): Guides {
   const { toolRegistry } = sample.tools;
-  return startGuides({ baseUrl, freeQuota: parseMoney('0.05'), catalog, toolRegistry, benchmarkOf, guides });
+  return startGuides({ baseUrl, freeQuota: parseMoney('0.05'), catalog, toolRegistry, readBenchmark, guides });
 }
 
 const none = (): Promise<undefined> => Promise.resolve(undefined);
@@ -45,7 +45,7 @@ const measured = sampleBenchmark(
 test('where nothing has been measured, every answer with evidence says so and names no model', async () => {
   const guides = started(none);
   for (const source of readGuides()) {
-    const record = guideRecord.parse(await guides.guide(source.slug));
+    const record = guideRecord.parse(await guides.getRecord(source.slug));
     const says = /Nothing has been measured here yet for .*, so this answer names no winner\.$/.test(record.answer);
     assert.equal(says, source.evidence.length > 0, source.slug);
     assert.equal(/因此这里不评出优胜者。$/.test(record.answer_zh), says);
@@ -53,7 +53,7 @@ test('where nothing has been measured, every answer with evidence says so and na
       catalog.ids.filter((id) => `${record.answer}${record.answer_zh}`.includes(id)),
       [],
     );
-    for (const { claims } of [await guides.detail(source.slug)].flatMap((detail) => detail ?? []))
+    for (const { claims } of [await guides.getDetail(source.slug)].flatMap((detail) => detail ?? []))
       assert.deepEqual(
         claims.flatMap(({ checks }) => checks),
         [],
@@ -68,7 +68,7 @@ test('where nothing has been measured, every answer with evidence says so and na
 
 test('evidence is that of the benchmark, and the later time counts', async () => {
   const guides = started((app) => Promise.resolve(app === measured.slug ? measured : undefined));
-  const record = guideRecord.parse(await guides.guide(slug));
+  const record = guideRecord.parse(await guides.getRecord(slug));
   assert.deepEqual(record.evidence, [
     {
       slug: 'research-agent',
@@ -85,12 +85,12 @@ test('evidence is that of the benchmark, and the later time counts', async () =>
     },
   ]);
   assert.equal(record.updated, '2026-12-01T10:00:00.000Z');
-  assert.equal((await guides.index()).find((entry) => entry.slug === slug)?.updated, '2026-12-01T10:00:00.000Z');
+  assert.equal((await guides.listEntries()).find((entry) => entry.slug === slug)?.updated, '2026-12-01T10:00:00.000Z');
 });
 
 test('an answer says itself what its evidence supports, and what it does not support any more', async () => {
   const guides = started((app) => Promise.resolve(app === measured.slug ? measured : undefined));
-  const { answer, answer_zh } = guideRecord.parse(await guides.guide(slug));
+  const { answer, answer_zh } = guideRecord.parse(await guides.getRecord(slug));
   assert.match(
     answer,
     /The lowest cost per success measured here: research-agent, alpha-v4-flash \(12 of 15 runs passed, \$0\.002 per run\)\. The measurements do not support "A cheaper model passes as often as the dearest one, within 10 percentage points": research-agent, alpha-v4-flash \(.*\) against gamma5\.2 \(14 of 15 runs passed, \$0\.2 per run\)\.$/,
@@ -99,23 +99,23 @@ test('an answer says itself what its evidence supports, and what it does not sup
     answer_zh,
     /现有测量不支持“较便宜的模型与最贵的模型通过率相当，相差不超过 10 个百分点”：research-agent，/,
   );
-  const many = guideRecord.parse(await guides.guide('do-expensive-llms-perform-better'));
+  const many = guideRecord.parse(await guides.getRecord('do-expensive-llms-perform-better'));
   assert.match(many.answer, /do not support .* Not measured here yet: chat-ui-1, .*slide-generator\.$/);
   assert.match(many.answer_zh, /本站尚未测量：chat-ui-1、.*slide-generator。$/);
 });
 
 test('evidence that cannot be read is not called missing; a fault is a fault', async () => {
   const guides = started(() => Promise.reject(new Problem(ledgerUnavailable, 'Away.')));
-  const { answer, evidence } = guideRecord.parse(await guides.guide(slug));
+  const { answer, evidence } = guideRecord.parse(await guides.getRecord(slug));
   assert.match(answer, /The measurements of research-agent cannot be read right now\.$/);
   assert.doesNotMatch(answer, /Nothing has been measured/);
   assert.equal(evidence[0]?.available, false);
-  await assert.rejects(started(() => Promise.reject(new TypeError('broken'))).guide(slug), /broken/);
+  await assert.rejects(started(() => Promise.reject(new TypeError('broken'))).getRecord(slug), /broken/);
 });
 
 test('a benchmark that is registered and has no run is not there yet', async () => {
   const guides = started(() => Promise.resolve(sampleBenchmark([])));
-  assert.match((await guides.guide(slug))?.answer ?? '', /Nothing has been measured/);
+  assert.match((await guides.getRecord(slug))?.answer ?? '', /Nothing has been measured/);
 });
 
 test('a benchmark is read once for guides that are read in a row', async () => {
@@ -124,8 +124,8 @@ test('a benchmark is read once for guides that are read in a row', async () => {
     asked.push(app);
     return none();
   });
-  await guides.index();
-  await guides.guide('do-expensive-llms-perform-better');
+  await guides.listEntries();
+  await guides.getRecord('do-expensive-llms-perform-better');
   assert.equal(asked.length, 8);
   assert.equal(new Set(asked).size, 8);
 });
@@ -154,7 +154,7 @@ test('a guide whose tool is not there, or refuses its arguments, stops the start
 });
 
 test('the tool of a guide is described as the registry does, with what is off', async () => {
-  const record = guideRecord.parse(await started(none).guide('transcribe-audio-url-via-mcp'));
+  const record = guideRecord.parse(await started(none).getRecord('transcribe-audio-url-via-mcp'));
   const tool = sample.tools.toolRegistry.get('transcribe_audio');
   assert.ok(record.tool.description.startsWith(tool.description));
   assert.match(record.tool.description, /Not available here\. .*tools\.speech\.enabled/);
@@ -167,7 +167,7 @@ test('facts come from the configuration', async () => {
     freeQuota: parseMoney('0.125'),
     catalog,
     toolRegistry: sample.tools.toolRegistry,
-    benchmarkOf: none,
+    readBenchmark: none,
   });
-  assert.match((await guides.guide('free-llm-api-for-agents-no-signup'))?.answer ?? '', /may spend \$0\.125 a day/);
+  assert.match((await guides.getRecord('free-llm-api-for-agents-no-signup'))?.answer ?? '', /may spend \$0\.125 a day/);
 });

@@ -12,7 +12,7 @@ import { catalogSlugs } from '../../../../../crds/names.ts';
 import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';
 import { baseUrl, sampleApp } from '../../../../support/api/sample.ts';
 import { type AppsSample, sampleAppsServer } from '../../../../support/apps/sample.ts';
-import { liveAt } from '../../../../support/discovery/sample.ts';
+import { createLiveStatus } from '../../../../support/discovery/sample.ts';
 
 let server: AppsSample;
 beforeAll(async () => {
@@ -71,7 +71,7 @@ test('the eight are listed without a cluster, each with upstream, category and w
 
 test('a live app of the eight has its URL and since when, and no reason', async () => {
   server.store.set(
-    sampleApp('chat-ui-1', 'https://git.test/mirror/open-webui', liveAt('https://chat-ui-1.apps.test/')),
+    sampleApp('chat-ui-1', 'https://git.test/mirror/open-webui', createLiveStatus('https://chat-ui-1.apps.test/')),
   );
   const {
     state,
@@ -126,13 +126,13 @@ test('attack: what a stranger says of an app is shown once the app has been live
   assert.equal(before.repo, before.source);
   assert.doesNotMatch(JSON.stringify(before), /<script|evil/);
   server.store.replace([]);
-  server.store.replace([said({ ...liveAt('https://draw.apps.test/'), built })]);
+  server.store.replace([said({ ...createLiveStatus('https://draw.apps.test/'), built })]);
   assert.equal((await entry('draw')).title, text);
 });
 
 test('the tool list_apps and the list of projects have the same apps', async () => {
   server.store.replace([
-    sampleApp('draw', undefined, liveAt('https://draw.apps.test/')),
+    sampleApp('draw', undefined, createLiveStatus('https://draw.apps.test/')),
     sampleApp('gone', undefined, { phase: 'Rejected', since, rejection }),
   ]);
   assert.deepEqual(
@@ -144,7 +144,7 @@ test('the tool list_apps and the list of projects have the same apps', async () 
 
 test('a submitted app that has the name of one of the eight is not taken for it, unless it comes from the same repository', async () => {
   const submitted = { 'moorage.dev/caller': 'c' };
-  server.store.set(sampleApp('chat-ui-1', undefined, liveAt('https://chat-ui-1.apps.test/'), submitted));
+  server.store.set(sampleApp('chat-ui-1', undefined, createLiveStatus('https://chat-ui-1.apps.test/'), submitted));
   const { state, state_reason } = await entry('chat-ui-1');
   assert.equal(state, 'not_deployed');
   assert.match(state_reason ?? '', /^Another app has this name/);
@@ -153,7 +153,7 @@ test('a submitted app that has the name of one of the eight is not taken for it,
     sampleApp(
       'chat-ui-1',
       'https://github.com/Open-WebUI/open-webui',
-      liveAt('https://chat-ui-1.apps.test/'),
+      createLiveStatus('https://chat-ui-1.apps.test/'),
       submitted,
     ),
   ]);
@@ -203,12 +203,12 @@ test('the list is 304 for who has it, until an app changes', async () => {
   const etag = first.headers.get('etag') ?? '';
   const again = await server.request('/api/projects', { headers: { 'if-none-match': etag } });
   assert.deepEqual([again.status, await again.text()], [304, '']);
-  server.store.set(sampleApp('draw', undefined, liveAt('https://draw.apps.test/')));
+  server.store.set(sampleApp('draw', undefined, createLiveStatus('https://draw.apps.test/')));
   assert.equal((await server.request('/api/projects', { headers: { 'if-none-match': etag } })).status, 200);
 });
 
 test('the detail adds commit, telemetry and benchmark [spec projects.entry]', async () => {
-  server.store.set(sampleApp('pdf-translate', undefined, liveAt('https://pdf-translate.apps.test/')));
+  server.store.set(sampleApp('pdf-translate', undefined, createLiveStatus('https://pdf-translate.apps.test/')));
   const response = await server.request('/api/projects/pdf-translate');
   assert.equal(response.status, 200);
   const { commit, telemetry, benchmark, benchmark_reason, slug } = projectDetail.strict().parse(await response.json());

@@ -53,7 +53,7 @@ async function watch(...paths: string[]): Promise<Watch> {
   const counts = new StarCounts();
   const refresh = new StarRefresh(counts, database, {
     ledger: { opened: Promise.resolve(undefined) },
-    repositories: () => paths.map((path) => `${forge.origin}/${path}`),
+    listRepositories: () => paths.map((path) => `${forge.origin}/${path}`),
     fetcher: new GuardedFetcher({ allow: [new URL(forge.origin).host] }),
     log: silent,
     ending: new AbortController().signal,
@@ -63,7 +63,7 @@ async function watch(...paths: string[]): Promise<Watch> {
   await refresh.run();
   return {
     counts,
-    of: (path) => counts.of(`${forge.origin}/${path}`),
+    of: (path) => counts.getCount(`${forge.origin}/${path}`),
     async turn() {
       await refresh.run();
     },
@@ -211,7 +211,7 @@ test('an address inside is not asked, and the reason says so', async () => {
   const counts = new StarCounts();
   const refresh = new StarRefresh(counts, database, {
     ledger: { opened: Promise.resolve(undefined) },
-    repositories: () => [`${forge.origin}/octo/chat`],
+    listRepositories: () => [`${forge.origin}/octo/chat`],
     fetcher: new GuardedFetcher(),
     log: silent,
     ending: new AbortController().signal,
@@ -221,7 +221,7 @@ test('an address inside is not asked, and the reason says so', async () => {
   await refresh.run();
   assert.equal(asked.length, 0);
   assert.equal(
-    counts.of(`${forge.origin}/octo/chat`).reason,
+    counts.getCount(`${forge.origin}/octo/chat`).reason,
     'The forge is not asked: it is not on the open internet.',
   );
 });
@@ -232,7 +232,7 @@ test('between two questions of all processes there is a gap', async () => {
   };
   const options = {
     ledger: { opened: Promise.resolve(undefined) },
-    repositories: () => [`${forge.origin}/octo/chat`, `${forge.origin}/octo/draw`],
+    listRepositories: () => [`${forge.origin}/octo/chat`, `${forge.origin}/octo/draw`],
     fetcher: new GuardedFetcher({ allow: [new URL(forge.origin).host] }),
     log: silent,
     ending: new AbortController().signal,
@@ -251,12 +251,12 @@ test('between two questions of all processes there is a gap', async () => {
 test('without a database the reason says what to set', async () => {
   const counts = startStars({
     ledger: { opened: Promise.resolve(undefined) },
-    repositories: () => [],
+    listRepositories: () => [],
     fetcher: new GuardedFetcher(),
     log: silent,
     ending: new AbortController().signal,
   });
-  assert.equal(counts.of('https://github.com/octo/chat').reason, 'The database is not available yet.');
+  assert.equal(counts.getCount('https://github.com/octo/chat').reason, 'The database is not available yet.');
   await Promise.resolve();
-  assert.match(counts.of('https://github.com/octo/chat').reason ?? '', /set DATABASE_URL/);
+  assert.match(counts.getCount('https://github.com/octo/chat').reason ?? '', /set DATABASE_URL/);
 });

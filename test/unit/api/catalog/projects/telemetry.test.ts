@@ -6,7 +6,7 @@ import { readTelemetry, createTelemetryReader } from '../../../../../api/catalog
 import { type Telemetry, telemetry as schema } from '../../../../../api/catalog/projects/views.ts';
 import { Callers } from '../../../../../api/catalog/rank/retention.ts';
 import { silent } from '../../../../support/api/sample.ts';
-import { addUses, callsOf, type Use } from '../../../../support/catalog/uses.ts';
+import { addUses, createCalls, type Use } from '../../../../support/catalog/uses.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
 let database: Database;
@@ -23,11 +23,11 @@ beforeAll(async () => {
       hours: 1,
       latency: (index + 1) * 10,
     })),
-    ...callsOf('chat', 'b', 2, 30),
-    ...callsOf('chat', 'c', 100),
-    ...callsOf('chat', 'd', 600),
-    ...callsOf('chat', 'e', 800),
-    ...callsOf('draw', 'a', 1),
+    ...createCalls('chat', 'b', 2, 30),
+    ...createCalls('chat', 'c', 100),
+    ...createCalls('chat', 'd', 600),
+    ...createCalls('chat', 'e', 800),
+    ...createCalls('draw', 'a', 1),
     modelCall(1, '0.000000000001'),
     modelCall(2, '0.1'),
     modelCall(3, null),

@@ -111,7 +111,7 @@ test('stability is made of the same requests, on whole days', async () => {
   );
   const failed = own.filter(isFailed).length;
   const answered = own.filter((event) => isVisit(event) || event.kind === 'app').length + failed;
-  const stability = stabilities.of('web');
+  const stability = stabilities.getStability('web');
   assert.ok('estimate' in stability);
   assert.equal(stability.estimate.value, (answered - failed) / answered);
   assert.equal(stability.estimate.n, answered);
@@ -122,7 +122,7 @@ test('without a gateway stability is not known', async () => {
   const stabilities = new Stabilities();
   await readStabilities(empty, stabilities);
   assert.deepEqual(
-    z.object({ reason: z.string() }).parse(stabilities.of('web')).reason,
+    z.object({ reason: z.string() }).parse(stabilities.getStability('web')).reason,
     'No gateway has sent its access log yet.',
   );
   await empty.close();

@@ -19,9 +19,9 @@ import { Ranking } from '../../../../../api/catalog/rank/ranking.ts';
 import { Retentions } from '../../../../../api/catalog/rank/retention.ts';
 import { Stabilities } from '../../../../../api/catalog/rank/stability.ts';
 import { listing } from '../../../../../crds/hosted-app.ts';
-import { appOf } from '../../../../support/api/http-app.ts';
+import { createApp } from '../../../../support/api/http-app.ts';
 import { baseUrl, sampleApp, site } from '../../../../support/api/sample.ts';
-import { liveAt } from '../../../../support/discovery/sample.ts';
+import { createLiveStatus } from '../../../../support/discovery/sample.ts';
 import { send } from '../../../../support/api/send.ts';
 
 const known = (slug: string): CatalogApp => ({
@@ -40,19 +40,19 @@ const figures = (passed: number, n: number, outages: number, usd?: string): Benc
 const live = new Map(
   ['a', 'b', 'c', 'd', 'e'].map((slug) => [
     slug,
-    sampleApp(slug, known(slug).source, liveAt(`https://${slug}.apps.test/`)),
+    sampleApp(slug, known(slug).source, createLiveStatus(`https://${slug}.apps.test/`)),
   ]),
 );
 const retentions = new Retentions();
 const stabilities = new Stabilities();
 const projects = new Projects({
   baseUrl,
-  apps: { apps: { get: (slug) => live.get(slug), all: () => [] }, site },
+  apps: { apps: { get: (slug) => live.get(slug), listAll: () => [] }, site },
   // The last one is not deployed.
   catalog: ['a', 'b', 'c', 'd', 'e', 'f'].map(known),
   stars: new StarCounts(),
-  telemetry: () => Promise.reject(new Error('not asked')),
-  benchmark: () => Promise.resolve(undefined),
+  readTelemetry: () => Promise.reject(new Error('not asked')),
+  readBenchmark: () => Promise.resolve(undefined),
 });
 const benchmarks = new Map([
   ['a', figures(8, 10, 2, '0.8')],
@@ -69,10 +69,10 @@ const ranking = new Ranking({
   projects,
   retentions,
   stabilities,
-  benchmarks: () => Promise.resolve(benchmarks),
-  visits: () => Promise.resolve(visits),
+  readBenchmarks: () => Promise.resolve(benchmarks),
+  readVisits: () => Promise.resolve(visits),
 });
-const app = appOf(createRankEndpoints(ranking, baseUrl));
+const app = createApp(createRankEndpoints(ranking, baseUrl));
 
 async function rank(query = ''): Promise<RankList> {
   const response = await send(app, `/api/rank${query}`);
@@ -118,8 +118,15 @@ test('cost is relative to the cheapest success; where there is none, it is null'
 test('a cost that is not known yet is no low cost, and benchmarks that cannot be read are not called missing', async () => {
   const valuesOf = async (found: Promise<Map<string, BenchmarkFigures>>): Promise<unknown> => {
     const unvisited = (): Promise<never> => Promise.reject(new Error('no database'));
-    const one = new Ranking({ baseUrl, projects, retentions, stabilities, benchmarks: () => found, visits: unvisited });
-    const { items } = await one.page({ limit: 1 });
+    const one = new Ranking({
+      baseUrl,
+      projects,
+      retentions,
+      stabilities,
+      readBenchmarks: () => found,
+      readVisits: unvisited,
+    });
+    const { items } = await one.getPage({ limit: 1 });
     assert.match(items[0]?.scores.onboarding.reason ?? '', /cannot be read right now/);
     const { quality, cost } = items[0]?.scores ?? assert.fail();
     return [quality.value, quality.reason, cost.value, cost.reason];

@@ -10,7 +10,7 @@ import {
   type Observation,
   estimateRetention,
 } from '../../../../../api/catalog/rank/retention.ts';
-import { addUses, callsOf } from '../../../../support/catalog/uses.ts';
+import { addUses, createCalls } from '../../../../support/catalog/uses.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
 let database: Database;
@@ -26,19 +26,19 @@ afterAll(() => database.close());
 
 const days = (count: number): number => count * 24;
 const observed = async (callers: Callers, app: string): Promise<readonly Observation[]> =>
-  ((await callers.observations()).get(app) ?? []).toSorted(
+  ((await callers.readObservations()).get(app) ?? []).toSorted(
     (a, b) => a.time - b.time || Number(a.left) - Number(b.left),
   );
 
 test('one who called once has left after no time; one who calls on is followed; who is new is not judged yet', async () => {
   await addUses(database, [
-    ...callsOf('chat', 'once', days(30)),
-    ...callsOf('chat', 'three days', days(20), days(17)),
-    ...callsOf('chat', 'long', days(40), days(20)),
-    ...callsOf('chat', 'still here', days(30), days(1)),
-    ...callsOf('chat', 'here for a while', days(10), days(1)),
-    ...callsOf('chat', 'new', days(3), days(1)),
-    ...callsOf('draw', 'once', days(8)),
+    ...createCalls('chat', 'once', days(30)),
+    ...createCalls('chat', 'three days', days(20), days(17)),
+    ...createCalls('chat', 'long', days(40), days(20)),
+    ...createCalls('chat', 'still here', days(30), days(1)),
+    ...createCalls('chat', 'here for a while', days(10), days(1)),
+    ...createCalls('chat', 'new', days(3), days(1)),
+    ...createCalls('draw', 'once', days(8)),
   ]);
   const callers = new Callers(database);
   await callers.update();
@@ -52,12 +52,12 @@ test('one who called once has left after no time; one who calls on is followed; 
 });
 
 test('reading again changes nothing, and later calls move the last one', async () => {
-  await addUses(database, callsOf('chat', 'a', days(30), days(25)));
+  await addUses(database, createCalls('chat', 'a', days(30), days(25)));
   const callers = new Callers(database);
   await callers.update();
   await callers.update();
   assert.deepEqual(await observed(callers, 'chat'), [{ time: days(5), left: true, count: 1 }]);
-  await addUses(database, callsOf('chat', 'a', 0));
+  await addUses(database, createCalls('chat', 'a', 0));
   await new Callers(database).update();
   assert.deepEqual(await observed(callers, 'chat'), [{ time: days(7), left: false, count: 1 }]);
 });
@@ -65,8 +65,8 @@ test('reading again changes nothing, and later calls move the last one', async (
 test('calls of models and calls before the time that is followed do not count', async () => {
   await addUses(database, [
     { kind: 'v1', app: 'chat', hours: days(20), cost: '1' },
-    ...callsOf('chat', 'old', days(100)),
-    ...callsOf('chat', 'a', days(20)),
+    ...createCalls('chat', 'old', days(100)),
+    ...createCalls('chat', 'a', days(20)),
   ]);
   const callers = new Callers(database);
   await callers.update();
@@ -77,7 +77,7 @@ test('who has been away for long is forgotten', async () => {
   await run(
     `insert into catalog.caller values ('chat', 'old', now() - interval '200 days', now() - interval '91 days')`,
   );
-  await addUses(database, callsOf('chat', 'a', days(20)));
+  await addUses(database, createCalls('chat', 'a', days(20)));
   const callers = new Callers(database);
   await callers.update();
   assert.equal((await run('select from catalog.caller')).length, 1);
@@ -86,7 +86,7 @@ test('who has been away for long is forgotten', async () => {
 test('an empty ledger is read at once', async () => {
   const callers = new Callers(database);
   await callers.update();
-  assert.equal((await callers.observations()).size, 0);
+  assert.equal((await callers.readObservations()).size, 0);
 });
 
 test('retention is null where there is nobody, or nobody was followed for long enough', () => {

@@ -17,7 +17,7 @@ import { createHttpMetrics } from '../../../../../lib/telemetry.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { echoTool, silentTool } from '../../../../support/discovery/sample.ts';
 import { silent } from '../../../../support/api/sample.ts';
-import { freePort } from '../../../../support/free-port.ts';
+import { findFreePort } from '../../../../support/free-port.ts';
 
 let server: PublicServer;
 let baseUrl: string;
@@ -46,16 +46,16 @@ async function call(asked: AgentCall): Promise<Awaited<ReturnType<AgentOptions['
 }
 
 beforeAll(async () => {
-  const port = await freePort();
+  const port = await findFreePort();
   baseUrl = `http://127.0.0.1:${port}`;
   const offer = {
     baseUrl,
     tools: [echoTool, silentTool],
-    off: ({ needs }: typeof silentTool) => (needs === undefined ? undefined : 'Set tools.speech.enabled.'),
+    explainOff: ({ needs }: typeof silentTool) => (needs === undefined ? undefined : 'Set tools.speech.enabled.'),
     protocols: [],
     guides: [],
-    operations: () => undefined,
-    apps: () => [
+    findOperations: () => undefined,
+    listApps: () => [
       {
         slug: 'chat',
         title: 'Chat',

@@ -6,11 +6,19 @@ import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest';
 import { z } from 'zod';
 import { startServer, type PublicServer } from '../../../../../api/http/server.ts';
 import { GuardedFetcher } from '../../../../../api/tools/fetch/fetcher.ts';
-import { asTask, clientOf, collect, lineOf, request, stateOf, versions } from '../../../../support/a2a/clients.ts';
+import {
+  assertTask,
+  createClient,
+  collect,
+  formatEvent,
+  request,
+  formatState,
+  versions,
+} from '../../../../support/a2a/clients.ts';
 import { digTool, Gate } from '../../../../support/a2a/tools.ts';
 import { echoTool } from '../../../../support/discovery/sample.ts';
 import { silent } from '../../../../support/api/sample.ts';
-import { freePort } from '../../../../support/free-port.ts';
+import { findFreePort } from '../../../../support/free-port.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
 
@@ -21,7 +29,7 @@ let sample: ToolSample;
 let server: PublicServer;
 
 beforeAll(async () => {
-  const port = await freePort();
+  const port = await findFreePort();
   baseUrl = `http://127.0.0.1:${port}`;
   sample = await sampleToolApp({
     tools: [echoTool, digTool(gate.pass)],
@@ -98,13 +106,13 @@ for (const version of versions)
   describe(`A2A ${version}`, () => {
     let client: Client;
     beforeAll(async () => {
-      client = await clientOf(baseUrl, version);
+      client = await createClient(baseUrl, version);
     });
 
     /** A task in progress. */
     async function working(): Promise<string> {
-      const task = asTask(await client.sendMessage(request(dig(), { returnImmediately: true })));
-      assert.match(stateOf(task), /SUBMITTED|WORKING/);
+      const task = assertTask(await client.sendMessage(request(dig(), { returnImmediately: true })));
+      assert.match(formatState(task), /SUBMITTED|WORKING/);
       return task.id;
     }
 
@@ -114,7 +122,7 @@ for (const version of versions)
       assert.deepEqual(more, []);
       assert.equal(message?.payload?.$case, 'message');
       assert.match(JSON.stringify(message), /"said":"?\[?"ahoy/);
-      assert.deepEqual((await collect(client.sendMessageStream(request({ tool: 'ecko' })))).map(lineOf), [
+      assert.deepEqual((await collect(client.sendMessageStream(request({ tool: 'ecko' })))).map(formatEvent), [
         'task TASK_STATE_REJECTED',
       ]);
     });
@@ -124,9 +132,9 @@ for (const version of versions)
       const context = crypto.randomUUID();
       for await (const event of client.sendMessageStream(request(dig(), {}, { contextId: context }))) {
         events.push(event);
-        if (lineOf(event).endsWith('step 1')) gate.open();
+        if (formatEvent(event).endsWith('step 1')) gate.open();
       }
-      const lines = events.map(lineOf);
+      const lines = events.map(formatEvent);
       assert.match(lines[0] ?? '', /^task TASK_STATE_(SUBMITTED|WORKING)$/);
       assert.equal(lines[1], 'status TASK_STATE_WORKING: step 1');
       assert.deepEqual(lines.slice(-2), ['artifact data+raw', 'status TASK_STATE_COMPLETED']);
@@ -142,7 +150,7 @@ for (const version of versions)
         .parse(await (await fetch(`${baseUrl}/t/dig?job=${id}`)).json());
       assert.match(result.found, /^here/);
       const task = await client.getTask({ tenant: '', id });
-      assert.deepEqual([stateOf(task), task.contextId], ['TASK_STATE_COMPLETED', context]);
+      assert.deepEqual([formatState(task), task.contextId], ['TASK_STATE_COMPLETED', context]);
       assert.equal(task.artifacts[0]?.parts[1]?.filename, 'found.txt');
       assert.match(JSON.stringify(task.artifacts[0].parts[0]?.content?.value), /"cost_usd":0\.0001/);
     });
@@ -150,7 +158,7 @@ for (const version of versions)
     test('a job that fails ends its stream with the problem', async () => {
       gate.open();
       const events = await collect(client.sendMessageStream(request(dig({ rock: true }))));
-      assert.equal(lineOf(events.at(-1) ?? assert.fail()), 'status TASK_STATE_REJECTED: There is rock.');
+      assert.equal(formatEvent(events.at(-1) ?? assert.fail()), 'status TASK_STATE_REJECTED: There is rock.');
       assert.match(JSON.stringify(events.at(-1)), /problems\/unprocessable/);
     });
 
@@ -165,24 +173,24 @@ for (const version of versions)
         events.push(event);
         if (events.length === 2) gate.open();
       }
-      assert.deepEqual(events.slice(0, 2).map(lineOf), [
+      assert.deepEqual(events.slice(0, 2).map(formatEvent), [
         'task TASK_STATE_WORKING',
         'status TASK_STATE_WORKING: step 1',
       ]);
-      assert.deepEqual(events.slice(-2).map(lineOf), ['artifact data+raw', 'status TASK_STATE_COMPLETED']);
+      assert.deepEqual(events.slice(-2).map(formatEvent), ['artifact data+raw', 'status TASK_STATE_COMPLETED']);
       await assert.rejects(collect(client.resubscribeTask({ tenant: '', id })), byCode(-32004, /has ended/));
     });
 
     test('a message waits for its task, or not at all', async () => {
       const id = await working();
       gate.open();
-      const ended = asTask(await client.sendMessage(request(dig())));
-      assert.equal(stateOf(ended), 'TASK_STATE_COMPLETED');
+      const ended = assertTask(await client.sendMessage(request(dig())));
+      assert.equal(formatState(ended), 'TASK_STATE_COMPLETED');
       assert.deepEqual(
         ended.artifacts[0]?.parts.map(({ content }) => content?.$case),
         ['data', 'raw'],
       );
-      while (stateOf(await client.getTask({ tenant: '', id })) !== 'TASK_STATE_COMPLETED');
+      while (formatState(await client.getTask({ tenant: '', id })) !== 'TASK_STATE_COMPLETED');
       await assert.rejects(
         client.sendMessage(request(dig(), {}, { taskId: id })),
         byCode(-32004, /takes no further messages/),
@@ -195,13 +203,13 @@ for (const version of versions)
         await client.cancelTask({ tenant: '', id, metadata: undefined }),
         await client.cancelTask({ tenant: '', id, metadata: undefined }),
       ];
-      assert.deepEqual([canceled, again].map(stateOf), ['TASK_STATE_CANCELED', 'TASK_STATE_CANCELED']);
+      assert.deepEqual([canceled, again].map(formatState), ['TASK_STATE_CANCELED', 'TASK_STATE_CANCELED']);
       const { type } = z
         .looseObject({ type: z.string() })
         .parse(await (await fetch(`${baseUrl}/t/dig?job=${id}`)).json());
       assert.match(type, /job-canceled$/);
       gate.open();
-      const done = asTask(await client.sendMessage(request(dig())));
+      const done = assertTask(await client.sendMessage(request(dig())));
       await assert.rejects(
         client.cancelTask({ tenant: '', id: done.id, metadata: undefined }),
         byCode(-32002, /has ended already/),
@@ -210,7 +218,7 @@ for (const version of versions)
 
     test('a message that is sent again has the task or the message of the first, and is charged once', async () => {
       const again = request(dig(), { returnImmediately: true });
-      const ids = [asTask(await client.sendMessage(again)).id, asTask(await client.sendMessage(again)).id];
+      const ids = [assertTask(await client.sendMessage(again)).id, assertTask(await client.sendMessage(again)).id];
       gate.open();
       const events = await collect(client.sendMessageStream(again));
       assert.deepEqual(ids, [ids[0], ids[0]]);
@@ -233,14 +241,16 @@ for (const version of versions)
 
     test('a task without a key is there for whoever has its id, and listed for nobody else', async () => {
       const id = await working();
-      const stranger = await clientOf(baseUrl, version, other);
-      assert.match(stateOf(await stranger.getTask({ tenant: '', id })), /SUBMITTED|WORKING/);
-      const neighbour = await clientOf(baseUrl, '1.0');
+      const stranger = await createClient(baseUrl, version, other);
+      assert.match(formatState(await stranger.getTask({ tenant: '', id })), /SUBMITTED|WORKING/);
+      const neighbour = await createClient(baseUrl, '1.0');
       assert.deepEqual((await neighbour.listTasks(everything)).tasks, []);
       // The same call of a neighbour is another task: its id would be the permission to cancel this one.
       const call = dig();
       const [mine, theirs] = await Promise.all(
-        [client, client].map(async (one) => asTask(await one.sendMessage(request(call, { returnImmediately: true })))),
+        [client, client].map(async (one) =>
+          assertTask(await one.sendMessage(request(call, { returnImmediately: true }))),
+        ),
       );
       assert.notEqual(mine?.id, theirs?.id);
       for (const one of [mine, theirs]) await client.cancelTask({ tenant: '', id: one?.id ?? '', metadata: undefined });
@@ -314,7 +324,7 @@ for (const version of versions)
           await assert.rejects(refused, byCode(-32602, says));
         assert.equal(await countJobs(), before);
         gate.open();
-        const task = asTask(await client.sendMessage(request(call)));
+        const task = assertTask(await client.sendMessage(request(call)));
         await assert.rejects(
           client.createTaskPushNotificationConfig({ ...given, taskId: task.id }),
           byCode(-32602, says),
@@ -324,7 +334,7 @@ for (const version of versions)
 
 test('tasks without a key are listed by a conversation that nobody guesses, by state and page by page', async () => {
   gate.open();
-  const client = await clientOf(baseUrl, '1.0', (url, init) =>
+  const client = await createClient(baseUrl, '1.0', (url, init) =>
     fetch(url, {
       ...init,
       headers: { ...Object.fromEntries(new Headers(init?.headers)), 'x-forwarded-for': '192.0.2.77' },
@@ -333,7 +343,7 @@ test('tasks without a key are listed by a conversation that nobody guesses, by s
   const contextId = crypto.randomUUID();
   const ids: string[] = [];
   for (const rock of [false, true, false])
-    ids.unshift(asTask(await client.sendMessage(request(dig({ rock }), {}, { contextId }))).id);
+    ids.unshift(assertTask(await client.sendMessage(request(dig({ rock }), {}, { contextId }))).id);
   const list = async (more: object): ReturnType<Client['listTasks']> =>
     client.listTasks({ ...everything, contextId, ...more });
   const all = await list({});
@@ -350,7 +360,7 @@ test('tasks without a key are listed by a conversation that nobody guesses, by s
     ids,
   );
   assert.deepEqual((await list({ contextId: '' })).tasks, []);
-  const weak = asTask(await client.sendMessage(request(dig(), {}, { contextId: 'chat-1' })));
+  const weak = assertTask(await client.sendMessage(request(dig(), {}, { contextId: 'chat-1' })));
   assert.equal(weak.contextId, 'chat-1');
   assert.deepEqual((await list({ contextId: 'chat-1' })).tasks, []);
   await assert.rejects(list({ pageToken: 'made up' }), byCode(-32602, /pageToken/));
@@ -372,28 +382,28 @@ test('tasks without a key are listed by a conversation that nobody guesses, by s
 });
 
 test('of too many streams of one caller, the last ones say how the task stands and end', async () => {
-  const client = await clientOf(baseUrl, '1.0');
-  const { id } = asTask(await client.sendMessage(request(dig(), { returnImmediately: true })));
-  while (stateOf(await client.getTask({ tenant: '', id })) !== 'TASK_STATE_WORKING');
+  const client = await createClient(baseUrl, '1.0');
+  const { id } = assertTask(await client.sendMessage(request(dig(), { returnImmediately: true })));
+  while (formatState(await client.getTask({ tenant: '', id })) !== 'TASK_STATE_WORKING');
   const open = Array.from({ length: 20 }, () => client.resubscribeTask({ tenant: '', id }));
   for (const stream of open) await stream.next();
   // The second event shows that a stream is followed.
   await Promise.all(open.map((stream) => stream.next()));
-  assert.deepEqual((await collect(client.resubscribeTask({ tenant: '', id }))).map(lineOf), [
+  assert.deepEqual((await collect(client.resubscribeTask({ tenant: '', id }))).map(formatEvent), [
     'task TASK_STATE_WORKING',
   ]);
   gate.open();
   for (const stream of open)
-    assert.equal(lineOf((await collect(stream)).at(-1) ?? assert.fail()), 'status TASK_STATE_COMPLETED');
+    assert.equal(formatEvent((await collect(stream)).at(-1) ?? assert.fail()), 'status TASK_STATE_COMPLETED');
   const events = await collect(client.sendMessageStream(request(dig())));
-  assert.equal(lineOf(events.at(-1) ?? assert.fail()), 'status TASK_STATE_COMPLETED');
+  assert.equal(formatEvent(events.at(-1) ?? assert.fail()), 'status TASK_STATE_COMPLETED');
 });
 
 test('the streams of a process that ends are closed, and their jobs go on', async () => {
-  const client = await clientOf(baseUrl, '1.0');
+  const client = await createClient(baseUrl, '1.0');
   const lines: string[] = [];
   for await (const event of client.sendMessageStream(request(dig()))) {
-    lines.push(lineOf(event));
+    lines.push(formatEvent(event));
     if (lines.length === 2) ending.abort();
   }
   assert.deepEqual(lines.slice(1), ['status TASK_STATE_WORKING: step 1']);

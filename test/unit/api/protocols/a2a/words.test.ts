@@ -9,7 +9,7 @@ import { readCatalog } from '../../../../../api/models/catalog.ts';
 import { defineTool } from '../../../../../api/tools/tool.ts';
 import { echoTool } from '../../../../support/discovery/sample.ts';
 import { silent } from '../../../../support/api/sample.ts';
-import { freePort } from '../../../../support/free-port.ts';
+import { findFreePort } from '../../../../support/free-port.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { startScriptedRouter, type ScriptedRouter } from '../../../../support/models/scripted-router.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
@@ -38,7 +38,7 @@ let without: Agent;
 let understood = '';
 
 async function start(environment: Readonly<Record<string, string>>): Promise<Agent> {
-  const port = await freePort();
+  const port = await findFreePort();
   const baseUrl = `http://127.0.0.1:${port}`;
   const sample = await sampleToolApp({ tools: [echoTool, runTool], environment, baseUrl });
   const server = await startServer({ port, host: '127.0.0.1', listener: sample.app, log: silent });

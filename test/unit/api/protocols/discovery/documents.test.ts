@@ -11,7 +11,7 @@ import { createSubmitEndpoints } from '../../../../../api/apps/submit/endpoints.
 import { listLiveApps } from '../../../../../api/apps/offer.ts';
 import { createHttpMetrics } from '../../../../../lib/telemetry.ts';
 import { baseUrl, sampleApp, sampleApps, sampleServices, silent } from '../../../../support/api/sample.ts';
-import { echoTool, liveAt, silentTool } from '../../../../support/discovery/sample.ts';
+import { echoTool, createLiveStatus, silentTool } from '../../../../support/discovery/sample.ts';
 import { send } from '../../../../support/api/send.ts';
 import { sampleAppsServer } from '../../../../support/apps/sample.ts';
 
@@ -23,8 +23,8 @@ function server() {
     baseUrl,
     {
       tools: [echoTool, silentTool],
-      off: (tool) => (tool.needs === undefined ? undefined : 'Set tools.speech.enabled.'),
-      apps: () => listLiveApps(apps.all()),
+      explainOff: (tool) => (tool.needs === undefined ? undefined : 'Set tools.speech.enabled.'),
+      listApps: () => listLiveApps(apps.listAll()),
       guides: [
         {
           slug: 'say-it-twice',
@@ -105,7 +105,7 @@ test('an app appears when it goes live and is gone when it does not answer any m
   const live = {
     ...building,
     metadata: { ...building.metadata, resourceVersion: '2' },
-    status: liveAt('https://chat.moorage.test'),
+    status: createLiveStatus('https://chat.moorage.test'),
   };
   store.set(live);
   assert.deepEqual(
@@ -118,7 +118,7 @@ test('an app appears when it goes live and is gone when it does not answer any m
 
 test('what an author writes stays on its line, as plain text', async () => {
   const { store, text } = server();
-  const app = sampleApp('sly', undefined, liveAt('https://sly.moorage.test'));
+  const app = sampleApp('sly', undefined, createLiveStatus('https://sly.moorage.test'));
   store.set({
     ...app,
     spec: {

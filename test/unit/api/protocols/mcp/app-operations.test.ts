@@ -10,7 +10,7 @@ import { startServer, type PublicServer } from '../../../../../api/http/server.t
 import { backingServices } from '../../../../../api/tools/services/backing-services.ts';
 import { createBuiltinTools } from '../../../../../api/tools/builtin/all.ts';
 import { silent } from '../../../../support/api/sample.ts';
-import { sampleAppsServer, withAgents, type AppsSample } from '../../../../support/apps/sample.ts';
+import { sampleAppsServer, addAgentPaths, type AppsSample } from '../../../../support/apps/sample.ts';
 
 const nowhere = 'http://127.0.0.1:1';
 const listedName = /^[a-zA-Z0-9_-]{1,64}$/;
@@ -57,7 +57,7 @@ function published(document: () => object): RequestListener {
 
 async function discovered(slug: string): Promise<readonly string[]> {
   for (let tries = 0; tries < 10_000; tries += 1) {
-    const offered = sample.apps.operations(slug);
+    const offered = sample.apps.findOperations(slug);
     if (offered !== undefined && offered.names.length > 0) return offered.names;
     await sleep(20);
   }
@@ -84,7 +84,7 @@ beforeAll(async () => {
     await sample.host(
       slug,
       published(() => large(slug)),
-      (app) => withAgents(app),
+      (app) => addAgentPaths(app),
     );
   await Promise.all([...slugs, longSlug].map(discovered));
 }, 240_000);
@@ -240,7 +240,7 @@ test('what an app says of itself is pinned for its release', async () => {
   }));
   const discovery = { everyMs: 20, staleMs: 40, limitMs: 10_000 };
   const first = await sampleAppsServer({ operationDiscovery: discovery });
-  const app = await first.host('pinned', listener, (one) => withAgents(one));
+  const app = await first.host('pinned', listener, (one) => addAgentPaths(one));
   const read = async ({ request }: AppsSample): Promise<string> => {
     const response = await request('/mcp/pinned', {
       method: 'POST',

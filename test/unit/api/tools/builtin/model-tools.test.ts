@@ -18,10 +18,10 @@ import { reply } from '../../../../support/models/scripted-router.ts';
 import { reports, runTool, toolContext } from '../../../../support/tools/context.ts';
 import {
   maxTokens,
-  promptIn,
-  says,
+  readPrompt,
+  createAnswer,
   startModelLab,
-  systemIn,
+  readSystemPrompt,
   type ModelLab,
 } from '../../../../support/tools/model-lab.ts';
 
@@ -30,16 +30,16 @@ let tools: Record<'ask' | 'compare' | 'translate', Tool>;
 beforeAll(async () => {
   lab = await startModelLab({
     models: {
-      'alpha-v4-flash': says((said) => said.toUpperCase(), '0.000001'),
-      'beta-K3': says('Ho', '0.00002'),
+      'alpha-v4-flash': createAnswer((said) => said.toUpperCase(), '0.000001'),
+      'beta-K3': createAnswer('Ho', '0.00002'),
       // Cuts whatever is longer than 300 characters.
       'gamma5.2': (response, asked, closed) =>
-        says((said) => said.slice(0, 300).toUpperCase(), '0.000001', promptIn(asked).length > 300 ? 'length' : 'stop')(
-          response,
-          asked,
-          closed,
-        ),
-      'delta-5.6-luna': says('cut', '0.000001', 'length'),
+        createAnswer(
+          (said) => said.slice(0, 300).toUpperCase(),
+          '0.000001',
+          readPrompt(asked).length > 300 ? 'length' : 'stop',
+        )(response, asked, closed),
+      'delta-5.6-luna': createAnswer('cut', '0.000001', 'length'),
       'epsilon-3.5-flash': reply(400, '{"error":{"message":"no"}}'),
     },
   });
@@ -71,7 +71,7 @@ test('ask_model asks the default or the named model with the given options', asy
   const asked = lab.router.asked.at(-1);
   assert.ok(asked !== undefined);
   assert.deepEqual(
-    [promptIn(asked), systemIn(asked), (JSON.parse(asked.body) as { max_tokens: number }).max_tokens],
+    [readPrompt(asked), readSystemPrompt(asked), (JSON.parse(asked.body) as { max_tokens: number }).max_tokens],
     ['hello', 'Be brief.', 5],
   );
   assert.equal(
@@ -143,7 +143,10 @@ test('translates a long text part by part, in order, and keeps the space between
     done: 1,
     message: `${models.spending.calls} of ${models.spending.calls} parts translated`,
   });
-  assert.match(systemIn(lab.router.asked.at(-1) ?? assert.fail()) ?? '', /from English \(en\) into German \(de\)/);
+  assert.match(
+    readSystemPrompt(lab.router.asked.at(-1) ?? assert.fail()) ?? '',
+    /from English \(en\) into German \(de\)/,
+  );
 });
 
 test('retries a part with a truncated translation in halves, then rejects it', async () => {

@@ -6,7 +6,7 @@ import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { toToolAccount } from '../../../../../api/billing/ledger/accounts.ts';
 import { json } from '../../../../support/models/sample.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
-import { echo, waiting } from '../../../../support/tools/sample-tools.ts';
+import { echo, createWaitingTool } from '../../../../support/tools/sample-tools.ts';
 
 const problem = z.looseObject({
   type: z.string(),
@@ -376,7 +376,7 @@ test('describes every tool and method as an operation in the OpenAPI document', 
 test('limits slots per caller and in total, and releases a slot only when the work has ended', async () => {
   const gate = Promise.withResolvers<undefined>();
   const busy = await sampleToolApp({
-    tools: [waiting(() => gate.promise), echo],
+    tools: [createWaitingTool(() => gate.promise), echo],
     environment: { MOORAGE_TOOL_CALLS: '3', MOORAGE_TOOL_CALLS_PER_CALLER: '2' },
   });
   const as = (address: string): RequestInit => ({ headers: { 'x-forwarded-for': address } });

@@ -7,11 +7,11 @@ import { createRunCodeTool } from '../../../../../api/tools/builtin/run-code/run
 import { createValidateJsonTool } from '../../../../../api/tools/builtin/validate-json/validate-json.ts';
 import { ToolReader } from '../../../../../api/tools/engine/reading.ts';
 import { createWorkers } from '../../../../../api/tools/engine/workers/pool.ts';
-import { call, servicesWith } from '../../../../support/tools/call.ts';
+import { call, createServices } from '../../../../support/tools/call.ts';
 
 const workers = createWorkers();
 afterAll(() => workers.close());
-const services = servicesWith({ workers });
+const services = createServices({ workers });
 const validate = new ToolReader(createValidateJsonTool(services));
 const runCode = new ToolReader(createRunCodeTool(services));
 const chart = new ToolReader(createMakeChartTool(services));

@@ -6,17 +6,17 @@ import { toCallerAccount } from '../../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { completion, reply } from '../../../../support/models/scripted-router.ts';
-import { maxTokens, says, startModelLab, type ModelLab } from '../../../../support/tools/model-lab.ts';
+import { maxTokens, createAnswer, startModelLab, type ModelLab } from '../../../../support/tools/model-lab.ts';
 
 let lab: ModelLab;
 beforeAll(async () => {
   lab = await startModelLab({
     models: {
-      'alpha-v4-flash': says('Hi', '0.0000135'),
-      'beta-K3': says('Ho', '0.001'),
+      'alpha-v4-flash': createAnswer('Hi', '0.0000135'),
+      'beta-K3': createAnswer('Ho', '0.001'),
       'gamma5.2': reply(500, '{"error":{"message":"broke"}}'),
       'delta-5.6-luna': reply(200, completion('{"prompt_tokens":1}')),
-      'zeta-fable-5': says('Premium', '0.25'),
+      'zeta-fable-5': createAnswer('Premium', '0.25'),
       'epsilon-3.5-flash': reply(400, '{"error":{"message":"too long"}}'),
     },
   });

@@ -11,7 +11,7 @@ import {
 } from '../../../../../controller/pipeline/review/rules/files.ts';
 import type { ReviewContext, Rule } from '../../../../../controller/pipeline/review/rule.ts';
 import { submodules } from '../../../../../controller/pipeline/review/rules/submodules.ts';
-import { foundBy, sampleContext } from '../../../../support/pipeline/sample.ts';
+import { listFoundRules, sampleContext } from '../../../../support/pipeline/sample.ts';
 
 /** A finding as `severity rule file:line`. */
 type Expectation = readonly string[];
@@ -283,6 +283,6 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
 
 for (const { name, rule, context, expect } of cases) {
   test(`${rule.name}: ${name}`, async () => {
-    assert.deepEqual(await foundBy(rule, context), expect);
+    assert.deepEqual(await listFoundRules(rule, context), expect);
   });
 }

@@ -10,26 +10,26 @@ import type { HistoryEntry, HostedApp } from '../../../../../crds/hosted-app.ts'
 import { annotations } from '../../../../../crds/names.ts';
 import {
   app,
-  asked,
-  at,
-  cloned,
+  listActions,
+  formatTime,
+  createCloneEnd,
   complete,
   config,
-  ended,
+  createEndedContainer,
   first,
   job,
-  jobFailed,
+  createFailedStatus,
   now,
-  outcome,
+  decideStatus,
   pipelinePod,
-  polled,
+  createPolledStatus,
   reviewed,
   second,
-  snapshotOf,
+  createSnapshot,
 } from '../../../../support/operator/scenario.ts';
 
 function reasonOf(snapshot: Snapshot): string | undefined {
-  return outcome(snapshot).status.pipeline?.reason;
+  return decideStatus(snapshot).status.pipeline?.reason;
 }
 
 function entry(number: number, result: HistoryEntry['result'], rest: Partial<HistoryEntry> = {}): HistoryEntry {
@@ -39,26 +39,29 @@ function entry(number: number, result: HistoryEntry['result'], rest: Partial<His
     commit: first,
     reason: 'first build',
     result,
-    finishedAt: at(-7200),
+    finishedAt: formatTime(-7200),
     ...rest,
   };
 }
 
 test('states the reason for a build', () => {
   const before = [job(first, complete)];
-  assert.equal(reasonOf(snapshotOf(app({}, polled(first)))), 'first build');
-  assert.equal(reasonOf(snapshotOf(app({}, polled(second)), { jobs: before })), 'new commit bbbbbbb (was aaaaaaa)');
+  assert.equal(reasonOf(createSnapshot(app({}, createPolledStatus(first)))), 'first build');
+  assert.equal(
+    reasonOf(createSnapshot(app({}, createPolledStatus(second)), { jobs: before })),
+    'new commit bbbbbbb (was aaaaaaa)',
+  );
   const changed = { build: { args: [{ name: 'A', value: '1' }], strategy: 'python' as const } };
   assert.equal(
-    reasonOf(snapshotOf(app(changed, polled(first)), { jobs: before })),
+    reasonOf(createSnapshot(app(changed, createPolledStatus(first)), { jobs: before })),
     'changed build settings: spec.build.strategy, spec.build.args',
   );
   assert.equal(
-    reasonOf(snapshotOf(app({}, polled(first), { [annotations.rebuild]: '1' }), { jobs: before })),
+    reasonOf(createSnapshot(app({}, createPolledStatus(first), { [annotations.rebuild]: '1' }), { jobs: before })),
     'rebuild requested',
   );
   assert.equal(
-    reasonOf(snapshotOf(app({ source: { path: 'web' } }, polled(second)), { jobs: before })),
+    reasonOf(createSnapshot(app({ source: { path: 'web' } }, createPolledStatus(second)), { jobs: before })),
     'new commit bbbbbbb (was aaaaaaa); changed build settings: spec.source.path',
   );
 });
@@ -68,11 +71,13 @@ test('does not rebuild for a new pipeline image, nor for run settings', () => {
   assert.equal(hash(app({ run: { replicas: 3, env: [{ name: 'A', value: '1' }] } })), hash(app()));
   assert.notEqual(hash(app({ run: { port: 9000 } })), hash(app()));
   const status = {
-    ...polled(first),
+    ...createPolledStatus(first),
     built: { image: 'registry.test/apps/hello.uid-1@sha256:0', commit: first, inputsHash: hash(app()) },
   };
   const upgraded = { ...config, pipeline: { ...config.pipeline, image: 'registry.test/pipeline:2' } };
-  assert.ok(!asked(outcome(snapshotOf(app({}, status), { config: upgraded })).decision).includes('create Job'));
+  assert.ok(
+    !listActions(decideStatus(createSnapshot(app({}, status), { config: upgraded })).decision).includes('create Job'),
+  );
 });
 
 test('rebuilds an app that pins a default, and keeps the hash of one that does not', () => {
@@ -88,55 +93,62 @@ test("keeps Job names within the length of a label, whatever the app's name", ()
 });
 
 test('retries a fault after a delay that doubles, by deleting the Job', () => {
-  const failed = job(first, { ...jobFailed('BackoffLimitExceeded'), number: 1 });
-  const recorded = polled(first, { history: [entry(1, 'Faulted', { finishedAt: at(-10) })] });
-  assert.deepEqual(asked(outcome(snapshotOf(app({}, recorded), { jobs: [failed] })).decision), []);
+  const failed = job(first, { ...createFailedStatus('BackoffLimitExceeded'), number: 1 });
+  const recorded = createPolledStatus(first, { history: [entry(1, 'Faulted', { finishedAt: formatTime(-10) })] });
+  assert.deepEqual(listActions(decideStatus(createSnapshot(app({}, recorded), { jobs: [failed] })).decision), []);
   const later = new Date(now.getTime() + computeFaultDelayMs(1));
-  assert.deepEqual(asked(outcome(snapshotOf(app({}, recorded), { jobs: [failed], now: later })).decision), [
-    `delete ${failed.metadata.name}`,
-  ]);
-  assert.equal(reasonOf(snapshotOf(app({}, recorded))), 'retry after a platform fault (attempt 2 of 5)');
+  assert.deepEqual(
+    listActions(decideStatus(createSnapshot(app({}, recorded), { jobs: [failed], now: later })).decision),
+    [`delete ${failed.metadata.name}`],
+  );
+  assert.equal(reasonOf(createSnapshot(app({}, recorded))), 'retry after a platform fault (attempt 2 of 5)');
   assert.deepEqual([1, 2, 3, 10].map(computeFaultDelayMs), [30_000, 60_000, 120_000, 1_800_000]);
 });
 
 test('gives a fault that the app could have staged one pod and one more Job, and does not trust it after that', () => {
-  const failed = job(first, { ...jobFailed('PodFailurePolicy'), number: 1 });
-  const staged = ended('build', 43, {
+  const failed = job(first, { ...createFailedStatus('PodFailurePolicy'), number: 1 });
+  const staged = createEndedContainer('build', 43, {
     fault: 'a package registry failed during the build: ECONNRESET',
     doubtful: true,
   });
-  const pod = pipelinePod(failed, [cloned(first), reviewed, staged], { phase: 'Failed' });
-  const { status } = outcome(snapshotOf(app({}, polled(first)), { jobs: [failed], pipelinePods: [pod] }));
+  const pod = pipelinePod(failed, [createCloneEnd(first), reviewed, staged], { phase: 'Failed' });
+  const { status } = decideStatus(
+    createSnapshot(app({}, createPolledStatus(first)), { jobs: [failed], pipelinePods: [pod] }),
+  );
   assert.deepEqual(
     status.history?.map(({ result, doubtful }) => [result, doubtful]),
     [['Faulted', true]],
   );
   const created = (of: Snapshot): string =>
-    JSON.stringify(outcome(of).decision.actions.map(({ action }) => (action.kind === 'create' ? action.manifest : {})));
+    JSON.stringify(
+      decideStatus(of).decision.actions.map(({ action }) => (action.kind === 'create' ? action.manifest : {})),
+    );
   const doubted = String.raw`\"doubted\":true`;
   const history = [entry(1, 'Faulted', { doubtful: true })];
-  assert.ok(created(snapshotOf(app({}, polled(first, { history })))).includes(doubted));
+  assert.ok(created(createSnapshot(app({}, createPolledStatus(first, { history })))).includes(doubted));
   // A rebuild has another Job, but is of the same commit.
-  const rebuilt = snapshotOf(app({}, polled(first, { history }), { [annotations.rebuild]: 'now' }));
+  const rebuilt = createSnapshot(app({}, createPolledStatus(first, { history }), { [annotations.rebuild]: 'now' }));
   assert.ok(created(rebuilt).includes(doubted));
-  assert.ok(!created(snapshotOf(app({}, polled(second, { history })))).includes(doubted));
+  assert.ok(!created(createSnapshot(app({}, createPolledStatus(second, { history })))).includes(doubted));
   // The Job makes no second pod of its own.
   assert.match(created(rebuilt), /"action":"FailJob","onExitCodes":\{"operator":"In","values":\[42,43\]\}/);
 });
 
 test('asks a person after five faults, and starts over on a rebuild', () => {
   const faults = [5, 4, 3, 2, 1].map((number) => entry(number, 'Faulted'));
-  const given = snapshotOf(app({}, polled(first, { history: faults })));
-  assert.equal(outcome(given).status.rejection?.rule, 'platform/fault');
-  assert.deepEqual(asked(outcome(given).decision), []);
-  const rebuilt = snapshotOf(app({}, polled(first, { history: faults }), { [annotations.rebuild]: 'now' }));
-  assert.deepEqual(asked(outcome(rebuilt).decision), ['create Job']);
-  assert.equal(outcome(rebuilt).status.pipeline?.number, 6);
+  const given = createSnapshot(app({}, createPolledStatus(first, { history: faults })));
+  assert.equal(decideStatus(given).status.rejection?.rule, 'platform/fault');
+  assert.deepEqual(listActions(decideStatus(given).decision), []);
+  const rebuilt = createSnapshot(
+    app({}, createPolledStatus(first, { history: faults }), { [annotations.rebuild]: 'now' }),
+  );
+  assert.deepEqual(listActions(decideStatus(rebuilt).decision), ['create Job']);
+  assert.equal(decideStatus(rebuilt).status.pipeline?.number, 6);
 });
 
 test('names the same Job with the same number if the cache does not show it yet', () => {
-  const once = outcome(snapshotOf(app({}, polled(first))));
-  const again = outcome(snapshotOf(app({}, once.status)));
+  const once = decideStatus(createSnapshot(app({}, createPolledStatus(first))));
+  const again = decideStatus(createSnapshot(app({}, once.status)));
   const manifests = [once, again].map(({ decision }) =>
     decision.actions.map(({ action }) => (action.kind === 'create' ? action.manifest : undefined)),
   );
@@ -152,11 +164,13 @@ test('keeps a limited number of finished Jobs, and always the current one', () =
       annotations: { [annotations.number]: String(number), [annotations.appUid]: 'uid-1' },
     },
   }));
-  const present = job(second, { ...jobFailed('DeadlineExceeded'), number: 6 });
-  assert.deepEqual(asked(outcome(snapshotOf(app({}, polled(second)), { jobs: [...past, present] })).decision), [
-    'delete old-2',
-    'delete old-1',
-  ]);
+  const present = job(second, { ...createFailedStatus('DeadlineExceeded'), number: 6 });
+  assert.deepEqual(
+    listActions(
+      decideStatus(createSnapshot(app({}, createPolledStatus(second)), { jobs: [...past, present] })).decision,
+    ),
+    ['delete old-2', 'delete old-1'],
+  );
 });
 
 test('deletes a Job of an earlier app with the same name, and ignores its result', () => {
@@ -168,8 +182,8 @@ test('deletes a Job of an earlier app with the same name, and ignores its result
       annotations: { ...stranger.metadata.annotations, [annotations.appUid]: 'another' },
     },
   };
-  const { decision, status } = outcome(snapshotOf(app({}, polled(first)), { jobs: [foreign] }));
-  assert.deepEqual(asked(decision), [`delete ${foreign.metadata.name}`]);
+  const { decision, status } = decideStatus(createSnapshot(app({}, createPolledStatus(first)), { jobs: [foreign] }));
+  assert.deepEqual(listActions(decision), [`delete ${foreign.metadata.name}`]);
   assert.equal(status.built, undefined);
 });
 
@@ -180,11 +194,11 @@ test('does not replace, count or delete Jobs of another app with this name', () 
     return { ...made, metadata: { ...made.metadata, name, annotations: noted } };
   };
   const theirs = [foreign('running', {}), ...['a', 'b', 'c', 'd', 'e'].map((name) => foreign(name, complete))];
-  const { decision, status } = outcome(snapshotOf(app({}, polled(first)), { jobs: theirs }));
-  assert.deepEqual(asked(decision), ['create Job']);
+  const { decision, status } = decideStatus(createSnapshot(app({}, createPolledStatus(first)), { jobs: theirs }));
+  assert.deepEqual(listActions(decision), ['create Job']);
   assert.equal(status.pipeline?.number, 1);
-  const suspended = outcome(snapshotOf(app({ suspend: true }, polled(first)), { jobs: theirs }));
-  assert.ok(!asked(suspended.decision).some((each) => each.startsWith('delete')));
+  const suspended = decideStatus(createSnapshot(app({ suspend: true }, createPolledStatus(first)), { jobs: theirs }));
+  assert.ok(!listActions(suspended.decision).some((each) => each.startsWith('delete')));
 });
 
 test('orders the queue by time of arrival, to the millisecond', () => {
@@ -196,7 +210,7 @@ test('orders the queue by time of arrival, to the millisecond', () => {
     queued('a', '2026-11-21T12:00:00.900Z'),
     queued('b', '2026-11-21T12:00:00.100Z'),
     job(second, { suspend: false }),
-    { ...queued('c', at(0)), ...{ status: complete } },
+    { ...queued('c', formatTime(0)), ...{ status: complete } },
   ];
   assert.deepEqual(
     sortQueue(jobs).map(({ metadata }) => metadata.name),
@@ -205,7 +219,7 @@ test('orders the queue by time of arrival, to the millisecond', () => {
 });
 
 test("reports a review that needs the operator's approval in its condition, and runs it again after a waiver", () => {
-  const failed = job(first, { ...jobFailed('PodFailurePolicy'), number: 1 });
+  const failed = job(first, { ...createFailedStatus('PodFailurePolicy'), number: 1 });
   const finding = {
     rule: approvalRule,
     severity: 'error',
@@ -213,14 +227,14 @@ test("reports a review that needs the operator's approval in its condition, and 
     message: 'It is Elastic-2.0.',
     fix: 'Ask.',
   };
-  const review = ended('review', 42, { rejected: true, findings: [finding] });
-  const pods = { jobs: [failed], pipelinePods: [pipelinePod(failed, [cloned(first), review])] };
-  const { status, decision } = outcome(snapshotOf(app({}, polled(first)), pods));
+  const review = createEndedContainer('review', 42, { rejected: true, findings: [finding] });
+  const pods = { jobs: [failed], pipelinePods: [pipelinePod(failed, [createCloneEnd(first), review])] };
+  const { status, decision } = decideStatus(createSnapshot(app({}, createPolledStatus(first)), pods));
   assert.equal(status.conditions?.find(({ type }) => type === 'Reviewed')?.reason, 'ApprovalNeeded');
   assert.equal(status.rejection?.rule, approvalRule);
-  assert.deepEqual(asked(decision), []);
+  assert.deepEqual(listActions(decision), []);
   const waivers = [{ rule: approvalRule, reason: 'Agreed with the author.' }];
-  const allowed = outcome(snapshotOf(app({ review: { waivers } }, polled(first)), pods));
-  assert.deepEqual(asked(allowed.decision), ['create Job']);
+  const allowed = decideStatus(createSnapshot(app({ review: { waivers } }, createPolledStatus(first)), pods));
+  assert.deepEqual(listActions(allowed.decision), ['create Job']);
   assert.match(allowed.status.pipeline?.reason ?? '', /changed build settings: spec\.review\.waivers/);
 });

@@ -18,33 +18,37 @@ import { toPublicStatus } from '../../../../../crds/public-status.ts';
 import { ownershipFile, sealContact } from '../../../../../lib/ownership-file.ts';
 import {
   app,
-  asked,
-  at,
-  built,
-  cloned,
+  listActions,
+  formatTime,
+  createBuiltStatus,
+  createCloneEnd,
   complete,
   config,
-  deployed,
+  createDeployed,
   digest,
-  ended,
+  createEndedContainer,
   first,
   job,
-  jobFailed,
-  outcome,
+  createFailedStatus,
+  decideStatus,
   pipelinePod,
   plan,
-  polled,
-  pushed,
-  runs,
+  createPolledStatus,
+  createBuildEnd,
+  createRunningContainer,
   second,
-  snapshotOf,
+  createSnapshot,
 } from '../../../../support/operator/scenario.ts';
 
 const filed = { run: { port: 9123, env: [{ name: 'GREETING', value: 'hi' }] } };
-const reviewedWith = (said: object): ReturnType<typeof ended> =>
-  ended('review', 0, { findings: [], plan, settings: said });
+const reviewedWith = (said: object): ReturnType<typeof createEndedContainer> =>
+  createEndedContainer('review', 0, { findings: [], plan, settings: said });
 
-function created(decision: ReturnType<typeof outcome>['decision']): { name: string; memory: string; deadline: number } {
+function created(decision: ReturnType<typeof decideStatus>['decision']): {
+  name: string;
+  memory: string;
+  deadline: number;
+} {
   const action = decision.actions.map((wanted) => wanted.action).find((candidate) => candidate.kind === 'create');
   assert.ok(action?.kind === 'create');
   const { spec } = action.manifest as unknown as {
@@ -62,11 +66,13 @@ function created(decision: ReturnType<typeof outcome>['decision']): { name: stri
 
 test('runs the app by the settings that the review reported, and shows them in the status', () => {
   const done = job(first, complete);
-  const { status, decision } = outcome(
-    snapshotOf(app({}, polled(first)), {
+  const { status, decision } = decideStatus(
+    createSnapshot(app({}, createPolledStatus(first)), {
       jobs: [done],
       pipelinePods: [
-        pipelinePod(done, [cloned(first), reviewedWith(filed), pushed(digest('a'))], { phase: 'Succeeded' }),
+        pipelinePod(done, [createCloneEnd(first), reviewedWith(filed), createBuildEnd(digest('a'))], {
+          phase: 'Succeeded',
+        }),
       ],
     }),
   );
@@ -87,15 +93,19 @@ test("keeps the served commit's settings while a newer commit is not served yet"
   const running = job(second, {});
   const of = app(
     {},
-    built(
+    createBuiltStatus(
       first,
-      polled(second, { built: { ...built(first).built, settings: JSON.stringify({ run: { port: 8000 } }) } } as never),
+      createPolledStatus(second, {
+        built: { ...createBuiltStatus(first).built, settings: JSON.stringify({ run: { port: 8000 } }) },
+      } as never),
     ),
   );
-  const { status, decision } = outcome(
-    snapshotOf(of, {
+  const { status, decision } = decideStatus(
+    createSnapshot(of, {
       jobs: [running],
-      pipelinePods: [pipelinePod(running, [cloned(second), reviewedWith(filed), runs('build')])],
+      pipelinePods: [
+        pipelinePod(running, [createCloneEnd(second), reviewedWith(filed), createRunningContainer('build')]),
+      ],
     }),
   );
   assert.equal(status.settings?.commit, second);
@@ -105,13 +115,15 @@ test("keeps the served commit's settings while a newer commit is not served yet"
 test('starts one new pipeline for other build limits', () => {
   const greedy = { build: { resources: { memory: '8Gi' }, timeout: '40m' } };
   const started = job(first, {});
-  const one = outcome(
-    snapshotOf(app({}, polled(first)), {
+  const one = decideStatus(
+    createSnapshot(app({}, createPolledStatus(first)), {
       jobs: [started],
-      pipelinePods: [pipelinePod(started, [cloned(first), reviewedWith(greedy), runs('build')])],
+      pipelinePods: [
+        pipelinePod(started, [createCloneEnd(first), reviewedWith(greedy), createRunningContainer('build')]),
+      ],
     }),
   );
-  assert.deepEqual(asked(one.decision), ['create Job', `delete ${started.metadata.name}`]);
+  assert.deepEqual(listActions(one.decision), ['create Job', `delete ${started.metadata.name}`]);
   const { name, deadline } = created(one.decision);
   assert.notEqual(name, started.metadata.name);
   assert.equal(deadline, 40 * 60);
@@ -124,26 +136,28 @@ test('starts one new pipeline for other build limits', () => {
       annotations: { ...started.metadata.annotations, [annotations.number]: '2' },
     },
   };
-  const two = outcome(
-    snapshotOf(app({}, one.status), {
+  const two = decideStatus(
+    createSnapshot(app({}, one.status), {
       jobs: [next],
-      pipelinePods: [pipelinePod(next, [cloned(first), reviewedWith(greedy), runs('build')])],
+      pipelinePods: [pipelinePod(next, [createCloneEnd(first), reviewedWith(greedy), createRunningContainer('build')])],
     }),
   );
-  assert.deepEqual(asked(two.decision), []);
+  assert.deepEqual(listActions(two.decision), []);
   assert.equal(two.status.phase, 'Building');
   const whole: Job = { ...next, status: complete };
-  const three = outcome(
-    snapshotOf(app({}, two.status), {
+  const three = decideStatus(
+    createSnapshot(app({}, two.status), {
       jobs: [whole],
       pipelinePods: [
-        pipelinePod(whole, [cloned(first), reviewedWith(greedy), pushed(digest('a'))], { phase: 'Succeeded' }),
+        pipelinePod(whole, [createCloneEnd(first), reviewedWith(greedy), createBuildEnd(digest('a'))], {
+          phase: 'Succeeded',
+        }),
       ],
     }),
   );
   assert.ok(three.status.built !== undefined);
   assert.ok(
-    !asked(outcome(snapshotOf(app({}, three.status))).decision).includes('create Job'),
+    !listActions(decideStatus(createSnapshot(app({}, three.status))).decision).includes('create Job'),
     'nor when the Job is gone',
   );
 });
@@ -151,21 +165,25 @@ test('starts one new pipeline for other build limits', () => {
 test('keeps an explicit limit of the HostedApp despite the file', () => {
   const of = app({ build: { resources: { memory: '1Gi' } } });
   const started = job(first, {}, of);
-  const seen = snapshotOf(app({ build: { resources: { memory: '1Gi' } } }, polled(first)), {
+  const seen = createSnapshot(app({ build: { resources: { memory: '1Gi' } } }, createPolledStatus(first)), {
     jobs: [started],
     pipelinePods: [
-      pipelinePod(started, [cloned(first), reviewedWith({ build: { resources: { memory: '8Gi' } } }), runs('build')]),
+      pipelinePod(started, [
+        createCloneEnd(first),
+        reviewedWith({ build: { resources: { memory: '8Gi' } } }),
+        createRunningContainer('build'),
+      ]),
     ],
   });
-  assert.deepEqual(asked(outcome(seen).decision), []);
-  assert.equal(outcome(seen).status.effective?.[0]?.from, 'HostedApp');
+  assert.deepEqual(listActions(decideStatus(seen).decision), []);
+  assert.equal(decideStatus(seen).status.effective?.[0]?.from, 'HostedApp');
 });
 
 const again = '2026-11-21T11:59:59.000Z';
 const resubmitted = { [annotations.poll]: again, [annotations.rebuild]: again };
 function rejectedApp(noted: Record<string, string>): HostedApp {
-  const failed = job(first, jobFailed('DeadlineExceeded'));
-  const { status } = outcome(snapshotOf(app({}, polled(first)), { jobs: [failed] }));
+  const failed = job(first, createFailedStatus('DeadlineExceeded'));
+  const { status } = decideStatus(createSnapshot(app({}, createPolledStatus(first)), { jobs: [failed] }));
   assert.equal(status.phase, 'Rejected');
   return app({}, status, noted);
 }
@@ -174,18 +192,18 @@ test('is in the pipeline immediately after another submission, with one pipeline
   const of = rejectedApp(resubmitted);
   assert.equal(toPublicStatus(rejectedApp({})).status, 'rejected');
   assert.equal(toPublicStatus(of).status, 'in_pipeline');
-  const old = [job(first, jobFailed('DeadlineExceeded'))];
-  const asking = outcome(snapshotOf(of, { jobs: old }));
-  assert.deepEqual(asked(asking.decision), ['poll']);
+  const old = [job(first, createFailedStatus('DeadlineExceeded'))];
+  const asking = decideStatus(createSnapshot(of, { jobs: old }));
+  assert.deepEqual(listActions(asking.decision), ['poll']);
   assert.equal(toPublicStatus({ ...of, status: asking.status }).status, 'in_pipeline');
   for (const commit of [first, second]) {
-    const found = outcome(
-      snapshotOf(
+    const found = decideStatus(
+      createSnapshot(
         { ...of, status: asking.status },
         { jobs: old, poll: { ok: true, commit, reference: 'refs/heads/main' } },
       ),
     );
-    assert.deepEqual(asked(found.decision), ['create Job']);
+    assert.deepEqual(listActions(found.decision), ['create Job']);
     assert.match(found.status.pipeline?.reason ?? '', /rebuild requested/);
     assert.equal(found.status.attempt, again);
   }
@@ -217,7 +235,7 @@ function recorded(
   review: Parameters<typeof recordOwnership>[2],
   before?: StatusFields['ownership'],
 ): StatusFields['ownership'] {
-  const snapshot = snapshotOf(hosted);
+  const snapshot = createSnapshot(hosted);
   const fields = before === undefined ? {} : { ownership: before };
   return recordOwnership({ ...snapshot, config: { ...snapshot.config, ownershipSecret: secret } }, fields, review)
     .ownership;
@@ -234,7 +252,10 @@ test('accepts a token for this repository, and skips tokens for others', () => {
 test('attack: the commit of a branch, a tag or a pull request does not prove who owns the app', () => {
   const kept = { authorKeys: ['a'.repeat(64)], ownership: { since } };
   for (const revision of ['refs/pull/5/head', 'feature', 'f'.repeat(40)]) {
-    const snapshot = snapshotOf({ ...hosted, spec: { ...hosted.spec, source: { ...hosted.spec.source, revision } } });
+    const snapshot = createSnapshot({
+      ...hosted,
+      spec: { ...hosted.spec, source: { ...hosted.spec.source, revision } },
+    });
     const patch = recordOwnership({ ...snapshot, config: { ...snapshot.config, ownershipSecret: secret } }, kept, {
       ownership: [ours],
       authorKeys: ['b'.repeat(64)],
@@ -244,7 +265,7 @@ test('attack: the commit of a branch, a tag or a pull request does not prove who
 });
 
 test('accepts no token without the secret', () => {
-  const { config, ...snapshot } = snapshotOf(hosted);
+  const { config, ...snapshot } = createSnapshot(hosted);
   const { ownershipSecret: _none, ...without } = config;
   const patch = recordOwnership({ ...snapshot, config: without }, {}, { ownership: [ours] });
   assert.equal(patch.ownership, undefined);
@@ -285,13 +306,13 @@ test('the clone reads the file itself, never through a link, and limits what it 
 // The history keeps apart what was built and what was released: a build whose app does not start has not succeeded as a whole.
 
 const entry = (number: number, commit: string, rest: Partial<HistoryEntry> = {}): HistoryEntry => ({
-  ...{ number, job: `hello-${number}`, commit, reason: 'new commit', result: 'Succeeded', finishedAt: at(-60) },
+  ...{ number, job: `hello-${number}`, commit, reason: 'new commit', result: 'Succeeded', finishedAt: formatTime(-60) },
   ...{ image: digest(commit.charAt(0)), ...rest },
 });
 
 function listReleases(status: HostedAppStatus, rest: (of: ReturnType<typeof app>) => Partial<Snapshot>): string[] {
   const of = app({}, status);
-  const { history = [] } = outcome(snapshotOf(of, rest(of))).status;
+  const { history = [] } = decideStatus(createSnapshot(of, rest(of))).status;
   return history.map(({ number, result, release, releaseMessage }) =>
     [number, result, release, releaseMessage?.slice(0, 15)].filter(Boolean).join(' '),
   );
@@ -305,22 +326,22 @@ const crashed = {
 };
 
 test('keeps an image pending until it is ready, then releases it', () => {
-  const status = built(first, { history: [entry(1, first)] });
-  const starting = { ready: false, started: false, state: { running: { startedAt: at(-1) } } };
+  const status = createBuiltStatus(first, { history: [entry(1, first)] });
+  const starting = { ready: false, started: false, state: { running: { startedAt: formatTime(-1) } } };
   assert.deepEqual(
-    listReleases(status, (of) => deployed(of, unfinished, starting)),
+    listReleases(status, (of) => createDeployed(of, unfinished, starting)),
     ['1 Succeeded Pending'],
   );
   assert.deepEqual(
-    listReleases(status, (of) => deployed(of)),
+    listReleases(status, (of) => createDeployed(of)),
     ['1 Succeeded Released'],
   );
 });
 
 test('records an image that does not start as built and not released, with the reason', () => {
-  const status = built(first, { history: [entry(1, first)] });
+  const status = createBuiltStatus(first, { history: [entry(1, first)] });
   assert.deepEqual(
-    listReleases(status, (of) => deployed(of, unfinished, crashed)),
+    listReleases(status, (of) => createDeployed(of, unfinished, crashed)),
     ['1 Succeeded Failed The app crashed'],
   );
 });
@@ -331,9 +352,9 @@ test('marks an image overtaken by a newer one before it is ready as skipped, and
     entry(2, first, { image: digest('c'), release: 'Pending' }),
     entry(1, first, { release: 'Released' }),
   ];
-  const status = built(second, { history });
+  const status = createBuiltStatus(second, { history });
   assert.deepEqual(
-    listReleases(status, (of) => deployed(of)),
+    listReleases(status, (of) => createDeployed(of)),
     ['3 Succeeded Released', '2 Succeeded Skipped', '1 Succeeded Released'],
   );
 });

@@ -5,17 +5,17 @@ import { test } from 'vitest';
 import type { Pod } from '../../../../../controller/objects/kinds.ts';
 import { hasImageName, judgePipeline, type Verdict } from '../../../../../controller/steps/build/verdict.ts';
 import {
-  cloned,
+  createCloneEnd,
   complete,
   digest,
-  ended,
+  createEndedContainer,
   first,
   job,
-  jobFailed,
+  createFailedStatus,
   pipelinePod,
-  pushed,
+  createBuildEnd,
   reviewed,
-  runs,
+  createRunningContainer,
   second,
 } from '../../../../support/operator/scenario.ts';
 
@@ -34,11 +34,14 @@ function judged(of: typeof done, statuses: Parameters<typeof pipelinePod>[1], st
 
 test('accepts a success only with the requested commit and an image with the requested name', () => {
   const ends = (statuses: Parameters<typeof pipelinePod>[1]): string => judged(done, statuses, { phase: 'Succeeded' });
-  assert.equal(ends([cloned(first), reviewed, pushed(digest('a'))]), 'succeeded');
-  assert.equal(ends([cloned(second), reviewed, pushed(digest('a'))]), 'faulted');
-  assert.equal(ends([cloned(first), reviewed, pushed(`registry.test/apps/other@sha256:${'a'.repeat(64)}`)]), 'faulted');
-  assert.equal(ends([cloned(first), reviewed, pushed('registry.test/apps/hello:latest')]), 'faulted');
-  assert.equal(ends([cloned(first), reviewed]), 'faulted');
+  assert.equal(ends([createCloneEnd(first), reviewed, createBuildEnd(digest('a'))]), 'succeeded');
+  assert.equal(ends([createCloneEnd(second), reviewed, createBuildEnd(digest('a'))]), 'faulted');
+  assert.equal(
+    ends([createCloneEnd(first), reviewed, createBuildEnd(`registry.test/apps/other@sha256:${'a'.repeat(64)}`)]),
+    'faulted',
+  );
+  assert.equal(ends([createCloneEnd(first), reviewed, createBuildEnd('registry.test/apps/hello:latest')]), 'faulted');
+  assert.equal(ends([createCloneEnd(first), reviewed]), 'faulted');
   assert.equal(word(judgePipeline(done, [], image)), 'faulted');
 });
 
@@ -46,26 +49,51 @@ test('waits for space if the node evicted a pod for lack of disk, because the Jo
   const message = 'The node was low on resource: ephemeral-storage.';
   const conditions = [{ type: 'DisruptionTarget', status: 'True' }];
   const evicted = { phase: 'Failed', reason: 'Evicted', message, conditions };
-  const verdict = judgePipeline(job(first), [pipelinePod(job(first), [cloned(first), runs('build')], evicted)], image);
+  const verdict = judgePipeline(
+    job(first),
+    [pipelinePod(job(first), [createCloneEnd(first), createRunningContainer('build')], evicted)],
+    image,
+  );
   assert.deepEqual([verdict.kind, 'noRoom' in verdict && verdict.noRoom], ['queued', message]);
 });
 
 test("waits for the end of a complete Job's pod, which the watch may report later", () => {
-  assert.equal(judged(done, [cloned(first), reviewed, runs('build')], { phase: 'Running' }), 'running');
+  assert.equal(
+    judged(done, [createCloneEnd(first), reviewed, createRunningContainer('build')], { phase: 'Running' }),
+    'running',
+  );
   assert.equal(judged(done, [], { phase: 'Pending' }), 'running');
-  assert.equal(judged(done, [cloned(first), reviewed], { phase: 'Failed' }), 'faulted');
+  assert.equal(judged(done, [createCloneEnd(first), reviewed], { phase: 'Failed' }), 'faulted');
 });
 
 test('accepts a finished pod even if the Job reports it later', () => {
   const under = job(first);
-  assert.equal(judged(under, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Succeeded' }), 'succeeded');
-  assert.equal(judged(under, [cloned(first), reviewed, pushed(digest('a'))], { phase: 'Running' }), 'succeeded');
-  assert.equal(judged(under, [cloned(first), reviewed, runs('build')], { phase: 'Running' }), 'running');
-  assert.equal(judged(under, [cloned(first), runs('review'), pushed(digest('a'))], { phase: 'Running' }), 'running');
   assert.equal(
-    judged(job(first, jobFailed('DeadlineExceeded')), [cloned(first), reviewed, pushed(digest('a'))], {
-      phase: 'Succeeded',
+    judged(under, [createCloneEnd(first), reviewed, createBuildEnd(digest('a'))], { phase: 'Succeeded' }),
+    'succeeded',
+  );
+  assert.equal(
+    judged(under, [createCloneEnd(first), reviewed, createBuildEnd(digest('a'))], { phase: 'Running' }),
+    'succeeded',
+  );
+  assert.equal(
+    judged(under, [createCloneEnd(first), reviewed, createRunningContainer('build')], { phase: 'Running' }),
+    'running',
+  );
+  assert.equal(
+    judged(under, [createCloneEnd(first), createRunningContainer('review'), createBuildEnd(digest('a'))], {
+      phase: 'Running',
     }),
+    'running',
+  );
+  assert.equal(
+    judged(
+      job(first, createFailedStatus('DeadlineExceeded')),
+      [createCloneEnd(first), reviewed, createBuildEnd(digest('a'))],
+      {
+        phase: 'Succeeded',
+      },
+    ),
     'rejected build/timeout',
   );
 });
@@ -85,39 +113,48 @@ test('accepts only name@sha256:digest as an image with that name', () => {
 });
 
 test('treats only exit code 42 as a rejection', () => {
-  const failed = job(first, jobFailed('PodFailurePolicy'));
+  const failed = job(first, createFailedStatus('PodFailurePolicy'));
   assert.equal(
-    judged(failed, [cloned(first), ended('review', 42, { rejected: true, findings: [finding] })]),
+    judged(failed, [
+      createCloneEnd(first),
+      createEndedContainer('review', 42, { rejected: true, findings: [finding] }),
+    ]),
     'rejected licence/missing',
   );
-  assert.equal(judged(failed, [cloned(first), ended('review', 1, { rejected: true, findings: [finding] })]), 'faulted');
-  assert.equal(judged(failed, [cloned(first), ended('review', 42, 'not JSON')]), 'faulted');
+  assert.equal(
+    judged(failed, [createCloneEnd(first), createEndedContainer('review', 1, { rejected: true, findings: [finding] })]),
+    'faulted',
+  );
+  assert.equal(judged(failed, [createCloneEnd(first), createEndedContainer('review', 42, 'not JSON')]), 'faulted');
 });
 
 test("treats limits that the author can raise as rejections, and the node's own shortages as faults", () => {
-  const failed = job(first, jobFailed('PodFailurePolicy'));
+  const failed = job(first, createFailedStatus('PodFailurePolicy'));
   assert.equal(
-    judged(failed, [cloned(first), reviewed, ended('build', 137, '', 'OOMKilled')]),
+    judged(failed, [createCloneEnd(first), reviewed, createEndedContainer('build', 137, '', 'OOMKilled')]),
     'rejected build/out-of-memory',
   );
   assert.equal(
-    judged(failed, [cloned(first), reviewed, ended('build', 137, '')], {
+    judged(failed, [createCloneEnd(first), reviewed, createEndedContainer('build', 137, '')], {
       reason: 'Evicted',
       message: 'Usage of EmptyDir volume "layers" exceeds the limit "10Gi".',
     }),
     'rejected build/out-of-disk',
   );
   assert.equal(
-    judged(failed, [cloned(first), reviewed, ended('build', 137, '')], {
+    judged(failed, [createCloneEnd(first), reviewed, createEndedContainer('build', 137, '')], {
       reason: 'Evicted',
       message:
         'The node was low on resource: ephemeral-storage. Container build was using 1Gi, request is 0, has larger consumption (exceeds).',
     }),
     'faulted',
   );
-  assert.equal(judged(failed, [ended('clone', 137, '', 'OOMKilled')]), 'rejected source/too-large');
-  assert.equal(judged(failed, [ended('clone', 137, '', 'Error')]), 'faulted');
-  assert.equal(word(judgePipeline(job(first, jobFailed('DeadlineExceeded')), [], image)), 'rejected build/timeout');
+  assert.equal(judged(failed, [createEndedContainer('clone', 137, '', 'OOMKilled')]), 'rejected source/too-large');
+  assert.equal(judged(failed, [createEndedContainer('clone', 137, '', 'Error')]), 'faulted');
+  assert.equal(
+    word(judgePipeline(job(first, createFailedStatus('DeadlineExceeded')), [], image)),
+    'rejected build/timeout',
+  );
 });
 
 test('property: reaches a verdict whatever a pod leaves, and never accepts an image that was not requested', () => {
@@ -128,14 +165,22 @@ test('property: reaches a verdict whatever a pod leaves, and never accepts an im
       text,
       text,
       fc.constantFrom(0, 1, 42, 137),
-      fc.constantFrom(done, job(first, jobFailed('BackoffLimitExceeded')), job(first)),
+      fc.constantFrom(done, job(first, createFailedStatus('BackoffLimitExceeded')), job(first)),
       (clone, review, built, code, of) => {
         const verdict = judgePipeline(
           of,
           [
-            pipelinePod(of, [ended('clone', 0, clone), ended('review', code, review), ended('build', code, built)], {
-              phase: 'Succeeded',
-            }),
+            pipelinePod(
+              of,
+              [
+                createEndedContainer('clone', 0, clone),
+                createEndedContainer('review', code, review),
+                createEndedContainer('build', code, built),
+              ],
+              {
+                phase: 'Succeeded',
+              },
+            ),
           ],
           image,
         );

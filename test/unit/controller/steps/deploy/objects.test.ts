@@ -12,20 +12,20 @@ import { closedCidrs } from '../../../../../lib/subnets.ts';
 import {
   app,
   appPod,
-  built,
+  createBuiltStatus,
   config,
-  deployed,
+  createDeployed,
   first,
-  live,
-  outcome,
-  polled,
+  createLiveStatus,
+  decideStatus,
+  createPolledStatus,
   second,
-  snapshotOf,
+  createSnapshot,
   toObject,
 } from '../../../../support/operator/scenario.ts';
 
-function wanted(snapshot: ReturnType<typeof snapshotOf>, kind: string): Manifest {
-  const found = outcome(snapshot)
+function wanted(snapshot: ReturnType<typeof createSnapshot>, kind: string): Manifest {
+  const found = decideStatus(snapshot)
     .decision.actions.map(({ action }) => action)
     .find((action) => (action.kind === 'apply' || action.kind === 'create') && action.manifest.kind === kind);
   assert.ok(found?.kind === 'apply' || found?.kind === 'create', `no ${kind}`);
@@ -55,7 +55,8 @@ const workload = z.looseObject({
 });
 
 test("gives an app's pod a user namespace, few capabilities, limits on everything, and no token", () => {
-  const { spec } = workload.parse(wanted(snapshotOf(app({}, built(first))), 'Deployment')).spec.template;
+  const { spec } = workload.parse(wanted(createSnapshot(app({}, createBuiltStatus(first))), 'Deployment')).spec
+    .template;
   assert.deepEqual(spec['securityContext'], { seccompProfile: { type: 'RuntimeDefault' } });
   const [only] = spec.containers;
   assert.deepEqual(only?.securityContext, {
@@ -74,14 +75,14 @@ test("annotates an app's pod with its disk limit, for runtimes that can enforce 
   const annotated = z.looseObject({
     spec: z.looseObject({ template: z.looseObject({ metadata: z.looseObject({ annotations: z.looseObject({}) }) }) }),
   });
-  const small = app({ run: { resources: { disk: '16Mi' } } }, built(first));
-  const { annotations } = annotated.parse(wanted(snapshotOf(small), 'Deployment')).spec.template.metadata;
+  const small = app({ run: { resources: { disk: '16Mi' } } }, createBuiltStatus(first));
+  const { annotations } = annotated.parse(wanted(createSnapshot(small), 'Deployment')).spec.template.metadata;
   assert.equal(annotations['moorage.dev/disk'], '16777216');
 });
 
 test("gives an app's pod the installation's priority class, if there is one", () => {
   const priorityOf = (rest: object): unknown =>
-    workload.parse(wanted(snapshotOf(app({}, built(first)), rest), 'Deployment')).spec.template.spec[
+    workload.parse(wanted(createSnapshot(app({}, createBuiltStatus(first)), rest), 'Deployment')).spec.template.spec[
       'priorityClassName'
     ];
   assert.equal(priorityOf({}), undefined);
@@ -92,7 +93,7 @@ test("gives an app's pod the installation's priority class, if there is one", ()
 });
 
 test("gives only a pipeline's build container a push token and capabilities", () => {
-  const { spec } = workload.parse(wanted(snapshotOf(app({}, polled(first))), 'Job')).spec.template;
+  const { spec } = workload.parse(wanted(createSnapshot(app({}, createPolledStatus(first))), 'Job')).spec.template;
   const { initContainers = [], containers } = spec;
   assert.deepEqual(
     [...initContainers, ...containers].map(({ name }) => name),
@@ -116,14 +117,18 @@ test("gives only a pipeline's build container a push token and capabilities", ()
 test('limits a build to what the installation allows', () => {
   const greedy = app(
     { build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } },
-    polled(first, {}, app({ build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } })),
+    createPolledStatus(
+      first,
+      {},
+      app({ build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } }),
+    ),
   );
-  const { spec } = workload.parse(wanted(snapshotOf(greedy), 'Job')).spec.template;
+  const { spec } = workload.parse(wanted(createSnapshot(greedy), 'Job')).spec.template;
   assert.deepEqual(spec.containers.at(-1)?.resources.limits, { cpu: '4', memory: '8Gi', 'ephemeral-storage': '20Gi' });
 });
 
 test('lets only the gateway and the API reach an app, and the app only DNS and public addresses', () => {
-  const policy = wanted(snapshotOf(app({}, built(first))), 'NetworkPolicy');
+  const policy = wanted(createSnapshot(app({}, createBuiltStatus(first))), 'NetworkPolicy');
   assert.deepEqual((policy['spec'] as { ingress: unknown }).ingress, [
     {
       from: [
@@ -142,11 +147,11 @@ test('lets only the gateway and the API reach an app, and the app only DNS and p
 });
 
 test('removes the probe header from requests to an app, and sets HSTS if the installation requires it', () => {
-  const of = app({}, built(first));
+  const of = app({}, createBuiltStatus(first));
   const route = z.looseObject({ spec: z.looseObject({ rules: z.array(z.looseObject({ filters: z.unknown() })) }) });
   const filters = (hstsSeconds: number): unknown => {
-    const snapshot = snapshotOf(of, {
-      ...deployed(of),
+    const snapshot = createSnapshot(of, {
+      ...createDeployed(of),
       config: { ...config, gateway: { ...config.gateway, hstsSeconds } },
     });
     return route.parse(wanted(snapshot, 'HTTPRoute')).spec.rules[0]?.filters;
@@ -158,7 +163,7 @@ test('removes the probe header from requests to an app, and sets HSTS if the ins
 });
 
 test('closes port 25 of public addresses to apps, but not its neighbours', () => {
-  const policy = wanted(snapshotOf(app({}, built(first))), 'NetworkPolicy');
+  const policy = wanted(createSnapshot(app({}, createBuiltStatus(first))), 'NetworkPolicy');
   const { egress } = policy['spec'] as {
     egress: { to: { ipBlock?: object }[]; ports: { protocol: string; port: number; endPort?: number }[] }[];
   };
@@ -177,9 +182,9 @@ test('closes port 25 of public addresses to apps, but not its neighbours', () =>
 });
 
 test('opens both ports while a release with another port rolls out', () => {
-  const before = deployed(app({}, live(first)));
-  const moved = app({ run: { port: 9000 } }, live(first));
-  const policy = wanted(snapshotOf(moved, before), 'NetworkPolicy');
+  const before = createDeployed(app({}, createLiveStatus(first)));
+  const moved = app({ run: { port: 9000 } }, createLiveStatus(first));
+  const policy = wanted(createSnapshot(moved, before), 'NetworkPolicy');
   assert.deepEqual(
     (policy['spec'] as { ingress: { ports: { port: number }[] }[] }).ingress[0]?.ports.map(({ port }) => port),
     [8080, 9000],
@@ -188,45 +193,47 @@ test('opens both ports while a release with another port rolls out', () => {
 
 test('recreates an app with a volume, and rolls back if the new release fails', () => {
   const spec = { run: { volumes: [{ name: 'data', path: '/data', size: '1Gi' }] } };
-  const of = app(spec, live(first, {}, app(spec)));
-  const good = deployed(of);
-  const kept = wanted(snapshotOf(of, good), 'Deployment');
+  const of = app(spec, createLiveStatus(first, {}, app(spec)));
+  const good = createDeployed(of);
+  const kept = wanted(createSnapshot(of, good), 'Deployment');
   assert.deepEqual((kept['spec'] as { strategy: unknown }).strategy, { type: 'Recreate' });
-  const next = app(spec, { ...live(first, {}, app(spec)), ...built(second, {}, app(spec)) });
-  const tried = outcome(snapshotOf(next, { deployment: asObject(kept) })).decision.actions.map(({ action }) => action);
+  const next = app(spec, { ...createLiveStatus(first, {}, app(spec)), ...createBuiltStatus(second, {}, app(spec)) });
+  const tried = decideStatus(createSnapshot(next, { deployment: asObject(kept) })).decision.actions.map(
+    ({ action }) => action,
+  );
   const trial = tried.find(({ kind, ...action }) => kind === 'apply' && JSON.stringify(action).includes('trial-hello'));
   assert.ok(trial?.kind === 'apply');
   const beside = { deployment: toObject(trial.manifest), pods: [appPod(toObject(trial.manifest))] };
-  const rolling = snapshotOf(next, { deployment: asObject(kept), trial: beside });
+  const rolling = createSnapshot(next, { deployment: asObject(kept), trial: beside });
   const starting = wanted(rolling, 'Deployment');
   assert.ok(JSON.stringify(starting['spec']).includes(second));
-  const { status } = outcome(rolling);
+  const { status } = decideStatus(rolling);
   const endsTrial = (seen: Partial<Snapshot>): boolean =>
-    outcome(
-      snapshotOf({ ...next, status }, { deployment: asObject(starting), trial: beside, ...seen }),
+    decideStatus(
+      createSnapshot({ ...next, status }, { deployment: asObject(starting), trial: beside, ...seen }),
     ).decision.actions.some(({ action }) => action.kind === 'delete');
   assert.ok(!endsTrial({ pods: [] }), 'the trial stays while the new release starts');
-  assert.ok(endsTrial(deployed({ ...next, status })), 'and goes once it serves');
-  const bad = deployed(
+  assert.ok(endsTrial(createDeployed({ ...next, status })), 'and goes once it serves');
+  const bad = createDeployed(
     next,
     { replicas: 1, updatedReplicas: 1 },
     { restartCount: 4, state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: { exitCode: 1 } } },
   );
-  const failing = snapshotOf(next, { ...bad, deployment: asObject(starting) });
+  const failing = createSnapshot(next, { ...bad, deployment: asObject(starting) });
   const back = wanted(failing, 'Deployment');
   assert.ok(JSON.stringify(back['spec']).includes(first) && !JSON.stringify(back['spec']).includes(second));
-  const reported = outcome(failing).status;
+  const reported = decideStatus(failing).status;
   assert.equal(reported.rejection?.rule, 'run/crashed');
   assert.match(reported.rejection.message, /Rolled back to commit aaaaaaa\.$/);
-  const settled = outcome(snapshotOf({ ...next, status: reported }, { deployment: asObject(back) })).status;
+  const settled = decideStatus(createSnapshot({ ...next, status: reported }, { deployment: asObject(back) })).status;
   assert.deepEqual(settled.rejection, reported.rejection, 'the reason outlives the pods that it was read from');
 });
 
 test('never shares a claim between the volumes of two apps; only its own app keeps a claim without a hash', () => {
   const named = (name: string, volume: string, claims: Snapshot['claims'] = []): unknown => {
-    const made = app({ run: { volumes: [{ name: volume, path: '/data', size: '1Gi' }] } }, built(first));
+    const made = app({ run: { volumes: [{ name: volume, path: '/data', size: '1Gi' }] } }, createBuiltStatus(first));
     const of = { ...made, metadata: { ...made.metadata, name } };
-    const seen = snapshotOf({ ...of, status: built(first, {}, of) }, { claims });
+    const seen = createSnapshot({ ...of, status: createBuiltStatus(first, {}, of) }, { claims });
     const claimed = wanted(seen, 'PersistentVolumeClaim').metadata.name;
     assert.ok(
       JSON.stringify(wanted(seen, 'Deployment')).includes(`"claimName":"${claimed}"`),
@@ -251,7 +258,7 @@ test('never shares a claim between the volumes of two apps; only its own app kee
   assert.match(String(named('a-b', 'c', [claim('uid-of-another')])), /^a-b-c-[0-9a-f]{8}$/);
 });
 
-function asObject(manifest: Manifest): NonNullable<ReturnType<typeof snapshotOf>['deployment']> {
+function asObject(manifest: Manifest): NonNullable<ReturnType<typeof createSnapshot>['deployment']> {
   return {
     ...manifest,
     metadata: {

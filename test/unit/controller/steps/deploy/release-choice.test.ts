@@ -7,16 +7,16 @@ import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import type { HostedApp } from '../../../../../crds/hosted-app.ts';
 import {
   app,
-  applied,
-  at,
-  built,
-  deployed,
-  evicted,
+  createApplied,
+  formatTime,
+  createBuiltStatus,
+  createDeployed,
+  createEvictedPod,
   first,
-  live,
-  outcome,
+  createLiveStatus,
+  decideStatus,
   second,
-  snapshotOf,
+  createSnapshot,
 } from '../../../../support/operator/scenario.ts';
 
 const asked = z.object({
@@ -26,8 +26,8 @@ const asked = z.object({
 
 /** What the operator asks for, and what it says. */
 function asks(snapshot: Snapshot): { deployment: Deployment; runs: string; message: string; log: string | undefined } {
-  const { decision, status } = outcome(snapshot);
-  const deployment = applied(decision, 'Deployment', { observedGeneration: 2 });
+  const { decision, status } = decideStatus(snapshot);
+  const deployment = createApplied(decision, 'Deployment', { observedGeneration: 2 });
   const { replicas, template } = asked.parse(deployment.spec);
   const { rule = '', message = '', log } = status.rejection ?? {};
   return {
@@ -45,21 +45,21 @@ const crashed = (restartCount: number): Partial<ContainerStatus> => ({
 });
 const unfinished = { replicas: 1, updatedReplicas: 1 };
 
-const fresh = app({}, built(first));
+const fresh = app({}, createBuiltStatus(first));
 
 test('removes the pod after three restarts, and keeps the reason afterwards', () => {
-  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, crashed(2)))).runs, '1 of a, run/crashed');
-  const stopped = asks(snapshotOf(fresh, deployed(fresh, unfinished, crashed(3))));
+  assert.equal(asks(createSnapshot(fresh, createDeployed(fresh, unfinished, crashed(2)))).runs, '1 of a, run/crashed');
+  const stopped = asks(createSnapshot(fresh, createDeployed(fresh, unfinished, crashed(3))));
   assert.equal(stopped.runs, '0 of a, run/crashed');
   assert.match(stopped.message, /crashed with exit code 1 .* not started again until there is a new commit/);
-  const later = asks(snapshotOf(fresh, { deployment: stopped.deployment, pods: [] }));
+  const later = asks(createSnapshot(fresh, { deployment: stopped.deployment, pods: [] }));
   assert.deepEqual([later.runs, later.message, later.log], [stopped.runs, stopped.message, 'no module named app']);
 });
 
 test('ignores a container that the kubelet lost, and uses how it ended before', () => {
   const lost = { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown', message: 'could not be located' } };
   const said = (status: Partial<ContainerStatus>): unknown => {
-    const { runs, message } = asks(snapshotOf(fresh, deployed(fresh, unfinished, status)));
+    const { runs, message } = asks(createSnapshot(fresh, createDeployed(fresh, unfinished, status)));
     return [runs, message.slice(0, 37)];
   };
   assert.deepEqual(said({ restartCount: 2, state: lost, lastState: {} }), ['1 of a, ', '']);
@@ -72,9 +72,12 @@ test('ignores a container that the kubelet lost, and uses how it ended before', 
 test('quotes the log line with the reason in the message', () => {
   const because = (message: string, restartCount = 3): string =>
     asks(
-      snapshotOf(
+      createSnapshot(
         fresh,
-        deployed(fresh, unfinished, { ...crashed(restartCount), lastState: { terminated: { exitCode: 1, message } } }),
+        createDeployed(fresh, unfinished, {
+          ...crashed(restartCount),
+          lastState: { terminated: { exitCode: 1, message } },
+        }),
       ),
     ).message;
   assert.match(
@@ -89,48 +92,54 @@ test('waits for late log lines, and keeps those that it saw before', () => {
     ...crashed(restartCount),
     lastState: { terminated: { exitCode: 1, message: '' } },
   });
-  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, silent(4)))).runs, '1 of a, run/crashed');
-  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, silent(5)))).runs, '0 of a, run/crashed');
-  const { status } = outcome(snapshotOf(fresh, deployed(fresh, unfinished, crashed(2))));
-  const later = asks(snapshotOf(app({}, status), deployed(fresh, unfinished, silent(3))));
+  assert.equal(asks(createSnapshot(fresh, createDeployed(fresh, unfinished, silent(4)))).runs, '1 of a, run/crashed');
+  assert.equal(asks(createSnapshot(fresh, createDeployed(fresh, unfinished, silent(5)))).runs, '0 of a, run/crashed');
+  const { status } = decideStatus(createSnapshot(fresh, createDeployed(fresh, unfinished, crashed(2))));
+  const later = asks(createSnapshot(app({}, status), createDeployed(fresh, unfinished, silent(3))));
   assert.deepEqual([later.runs, later.log], ['0 of a, run/crashed', 'no module named app']);
 });
 
 test('starts a stopped release again for a new commit, other settings or another submission', () => {
-  const { deployment } = asks(snapshotOf(fresh, deployed(fresh, unfinished, crashed(3))));
-  const runs = (of: HostedApp): string => asks(snapshotOf(of, { deployment, pods: [] })).runs;
-  assert.equal(runs(app({}, built(second))), '1 of b, ');
-  assert.equal(runs(app({ run: { env: [{ name: 'A', value: 'b' }] } }, built(first))), '1 of a, ');
-  const again = built(first);
+  const { deployment } = asks(createSnapshot(fresh, createDeployed(fresh, unfinished, crashed(3))));
+  const runs = (of: HostedApp): string => asks(createSnapshot(of, { deployment, pods: [] })).runs;
+  assert.equal(runs(app({}, createBuiltStatus(second))), '1 of b, ');
+  assert.equal(runs(app({ run: { env: [{ name: 'A', value: 'b' }] } }, createBuiltStatus(first))), '1 of a, ');
+  const again = createBuiltStatus(first);
   assert.equal(runs(app({}, { ...again, built: { ...(again.built ?? never()), attempt: '2' } })), '1 of a, ');
 });
 
 test("keeps the serving release running, without the failing one's pod", () => {
-  const next = app({}, { ...live(first), ...built(second) });
-  const rolling = asks(snapshotOf(next, deployed(app({}, live(first)))));
+  const next = app({}, { ...createLiveStatus(first), ...createBuiltStatus(second) });
+  const rolling = asks(createSnapshot(next, createDeployed(app({}, createLiveStatus(first)))));
   assert.equal(rolling.runs, '1 of b, ');
-  const { pods: serving = [] } = deployed(app({}, live(first)));
-  const { pods: failing = [] } = deployed(next, unfinished, crashed(3));
-  const back = asks(snapshotOf(next, { deployment: rolling.deployment, pods: [...serving, ...failing] }));
+  const { pods: serving = [] } = createDeployed(app({}, createLiveStatus(first)));
+  const { pods: failing = [] } = createDeployed(next, unfinished, crashed(3));
+  const back = asks(createSnapshot(next, { deployment: rolling.deployment, pods: [...serving, ...failing] }));
   assert.equal(back.runs, '1 of a, run/crashed');
   assert.match(back.message, /Rolled back to commit aaaaaaa\.$/);
-  const settled = asks(snapshotOf(next, { deployment: back.deployment, pods: serving }));
+  const settled = asks(createSnapshot(next, { deployment: back.deployment, pods: serving }));
   assert.deepEqual([settled.runs, settled.message], [back.runs, back.message]);
 });
 
 test('keeps restarting a release that was ready once', () => {
-  const of = app({}, live(first));
-  const { status } = outcome(snapshotOf(of, deployed(of)));
-  const failing = deployed(of, unfinished, crashed(30));
-  assert.equal(asks(snapshotOf(app({}, status), failing)).runs, '1 of a, run/crashed');
-  assert.equal(asks(snapshotOf(of, failing)).runs, '0 of a, run/crashed', 'and only its status knows it');
+  const of = app({}, createLiveStatus(first));
+  const { status } = decideStatus(createSnapshot(of, createDeployed(of)));
+  const failing = createDeployed(of, unfinished, crashed(30));
+  assert.equal(asks(createSnapshot(app({}, status), failing)).runs, '1 of a, run/crashed');
+  assert.equal(asks(createSnapshot(of, failing)).runs, '0 of a, run/crashed', 'and only its status knows it');
 });
 
 test('stops a release that never listens after its time limit, but not one that waits for a Secret', () => {
-  const silent = { restartCount: 0, started: false, state: { running: { startedAt: at(-600) } } };
-  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, silent))).runs, '0 of a, run/never-listened');
+  const silent = { restartCount: 0, started: false, state: { running: { startedAt: formatTime(-600) } } };
+  assert.equal(
+    asks(createSnapshot(fresh, createDeployed(fresh, unfinished, silent))).runs,
+    '0 of a, run/never-listened',
+  );
   const waiting = { state: { waiting: { reason: 'CreateContainerConfigError', message: 'secret "x" not found' } } };
-  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, waiting))).runs, '1 of a, run/misconfigured');
+  assert.equal(
+    asks(createSnapshot(fresh, createDeployed(fresh, unfinished, waiting))).runs,
+    '1 of a, run/misconfigured',
+  );
 });
 
 function never(): never {
@@ -152,8 +161,8 @@ function observe(snapshot: Snapshot): {
   rule: string | undefined;
   message: string;
 } {
-  const { decision, status } = outcome(snapshot);
-  const deployment = applied(decision, 'Deployment', { observedGeneration: 2 });
+  const { decision, status } = decideStatus(snapshot);
+  const deployment = createApplied(decision, 'Deployment', { observedGeneration: 2 });
   const { replicas, template } = deploymentSpec.parse(deployment.spec);
   const { rule, message = '' } = status.rejection ?? {};
   return {
@@ -164,58 +173,58 @@ function observe(snapshot: Snapshot): {
   };
 }
 
-const only = live(first);
+const only = createLiveStatus(first);
 
 test('replaces a pod after one eviction, stops after two, and stays stopped when the evicted pods are gone', () => {
   const of = app({}, only);
-  assert.equal(observe(snapshotOf(of, evicted(of, 1, 60))).runs, '1 of a');
-  const stopped = observe(snapshotOf(of, evicted(of, 2, 86_400)));
+  assert.equal(observe(createSnapshot(of, createEvictedPod(of, 1, 60))).runs, '1 of a');
+  const stopped = observe(createSnapshot(of, createEvictedPod(of, 2, 86_400)));
   assert.deepEqual([stopped.runs, stopped.rule], ['0 of a', 'run/out-of-disk']);
-  const later = observe(snapshotOf(of, { ...deployed(of), deployment: stopped.deployment, pods: [] }));
+  const later = observe(createSnapshot(of, { ...createDeployed(of), deployment: stopped.deployment, pods: [] }));
   assert.deepEqual([later.runs, later.rule, later.message], ['0 of a', 'run/out-of-disk', stopped.message]);
 });
 
 test('replaces a pod that rarely fills its disk each time', () => {
   const of = app({}, only);
-  const [recent, old] = [evicted(of, 1, 60), evicted(of, 1, 2 * 86_400)];
+  const [recent, old] = [createEvictedPod(of, 1, 60), createEvictedPod(of, 1, 2 * 86_400)];
   const rare = { ...recent, pods: [...(recent.pods ?? []), ...(old.pods ?? [])] };
   assert.equal(rare.pods.filter((pod) => pod.status?.reason === 'Evicted').length, 2);
-  assert.equal(observe(snapshotOf(of, rare)).runs, '1 of a');
+  assert.equal(observe(createSnapshot(of, rare)).runs, '1 of a');
 });
 
 test('starts it again with more disk or a new commit', () => {
-  const { deployment } = observe(snapshotOf(app({}, only), evicted(app({}, only), 2, 60)));
-  const { pods } = evicted(app({}, only), 2, 60);
+  const { deployment } = observe(createSnapshot(app({}, only), createEvictedPod(app({}, only), 2, 60)));
+  const { pods } = createEvictedPod(app({}, only), 2, 60);
   const start = (of: HostedApp): string =>
-    observe(snapshotOf(of, { deployment, ...(pods === undefined ? {} : { pods: pods.slice(1) }) })).runs;
+    observe(createSnapshot(of, { deployment, ...(pods === undefined ? {} : { pods: pods.slice(1) }) })).runs;
   assert.equal(start(app({ run: { resources: { disk: '4Gi' } } }, only)), '1 of a');
-  assert.equal(start(app({}, { ...only, ...built(second) })), '1 of b');
+  assert.equal(start(app({}, { ...only, ...createBuiltStatus(second) })), '1 of b');
 });
 
 test('rolls back to the previous release, and does not start that a third time either if it also fills its disk', () => {
-  const next = app({}, { ...only, ...built(second) });
-  const rolling = observe(snapshotOf(next, deployed(app({}, only))));
+  const next = app({}, { ...only, ...createBuiltStatus(second) });
+  const rolling = observe(createSnapshot(next, createDeployed(app({}, only))));
   assert.equal(rolling.runs, '1 of b');
-  const serving = app({}, live(second));
-  const over = (pods: Snapshot['pods']): Snapshot => snapshotOf(serving, { deployment: rolling.deployment, pods });
-  const filled = evicted(serving, 2, 60).pods ?? [];
+  const serving = app({}, createLiveStatus(second));
+  const over = (pods: Snapshot['pods']): Snapshot => createSnapshot(serving, { deployment: rolling.deployment, pods });
+  const filled = createEvictedPod(serving, 2, 60).pods ?? [];
   const back = observe(over(filled));
   assert.deepEqual([back.runs, back.rule], ['1 of a', 'run/out-of-disk']);
   assert.match(back.message, /Commit bbbbbbb exceeded its 1Gi .* Rolled back to commit aaaaaaa\.$/);
   const again = observe(
-    snapshotOf(serving, { deployment: back.deployment, pods: evicted(app({}, only), 2, 60).pods ?? [] }),
+    createSnapshot(serving, { deployment: back.deployment, pods: createEvictedPod(app({}, only), 2, 60).pods ?? [] }),
   );
   assert.deepEqual([again.runs, again.rule], ['0 of b', 'run/out-of-disk']);
 });
 
 test("runs the release that serves again with its own commit's settings", () => {
   const settings = JSON.stringify({ run: { command: ['serve', '--old'] } });
-  const old = live(first);
+  const old = createLiveStatus(first);
   const before = app({}, { ...old, ...(old.built === undefined ? {} : { built: { ...old.built, settings } }) });
-  const rolling = observe(snapshotOf(app({}, { ...old, ...built(second) }), deployed(before)));
-  const serving = app({}, live(second));
+  const rolling = observe(createSnapshot(app({}, { ...old, ...createBuiltStatus(second) }), createDeployed(before)));
+  const serving = app({}, createLiveStatus(second));
   const back = observe(
-    snapshotOf(serving, { deployment: rolling.deployment, pods: evicted(serving, 2, 60).pods ?? [] }),
+    createSnapshot(serving, { deployment: rolling.deployment, pods: createEvictedPod(serving, 2, 60).pods ?? [] }),
   );
   assert.equal(back.runs, '1 of a');
   assert.match(JSON.stringify(back.deployment.spec), /"--old"/);

@@ -12,13 +12,13 @@ import {
   type RestInput,
 } from '../../../../../controller/steps/deploy/rest.ts';
 import type { IdleStatus } from '../../../../../crds/status.ts';
-import { at, now } from '../../../../support/operator/scenario.ts';
+import { formatTime, now } from '../../../../support/operator/scenario.ts';
 
 const ms = (seconds: number): number => now.getTime() + seconds * 1000;
 const quiet: AppActivity = { inFlight: 0, lastUsedAt: ms(-100), gaps: [], wakes: [] };
 const status = (rest: Partial<IdleStatus> = {}): IdleStatus => ({
   state: 'Awake',
-  since: at(-1_000),
+  since: formatTime(-1_000),
   number: 4,
   afterSeconds: 60,
   ...rest,
@@ -42,7 +42,7 @@ test('closes an app that was unused long enough first, and marks it asleep once 
   const due = decideRest(input());
   assert.deepEqual([due.status?.state, due.close], ['Awake', { number: 5, idleMs: 60_000 }]);
   const agreed = decideRest(input({ isClosed: true })).status;
-  assert.deepEqual([agreed?.state, agreed?.number, agreed?.since], ['Asleep', 5, at(0)]);
+  assert.deepEqual([agreed?.state, agreed?.number, agreed?.since], ['Asleep', 5, formatTime(0)]);
   const refused = decideRest(input({ isClosed: false }));
   assert.deepEqual([refused.status?.state, refused.close, refused.afterMs], ['Awake', undefined, 5_000]);
 });
@@ -56,8 +56,8 @@ test('keeps an app awake that is in use, was used recently, is not settled, or h
   for (const rest of [
     { activity: { ...quiet, inFlight: 1 } },
     { activity: { ...quiet, lastUsedAt: ms(-20) } },
-    { before: status({ since: at(-20) }) },
-    { before: status({ lastUsedAt: at(-20) }), activity: { ...quiet, lastUsedAt: undefined } },
+    { before: status({ since: formatTime(-20) }) },
+    { before: status({ lastUsedAt: formatTime(-20) }), activity: { ...quiet, lastUsedAt: undefined } },
     { isSettled: false },
     { activity: undefined },
   ] satisfies Partial<RestInput>[]) {
@@ -116,7 +116,7 @@ test('records uses, gaps and wakes once each', () => {
     ],
   };
   const once = decideRest(input({ activity })).status;
-  assert.deepEqual([once?.gaps, once?.lastUsedAt], [[45], at(-10)]);
+  assert.deepEqual([once?.gaps, once?.lastUsedAt], [[45], formatTime(-10)]);
   assert.deepEqual(once?.wakes, { count: 1, number: 4, p50Ms: 1_100, p95Ms: 1_100, recentMs: [1_100] });
   assert.deepEqual(decideRest(input({ activity, before: once })).status, once);
 });

@@ -7,11 +7,11 @@ import { getRuntimeMetrics } from '../../../../../lib/kubernetes/index.ts';
 import type { FakeApi } from '../../../../support/kubernetes/fake-api.ts';
 import { send, status } from '../../../../support/kubernetes/fake-api.ts';
 import { FakeClock } from '../../../../support/kubernetes/fake-clock.ts';
-import { bench, KIND, started, thing } from '../../../../support/kubernetes/reflector-bench.ts';
-import { until } from '../../../../support/kubernetes/until.ts';
+import { bench, KIND, startReflector, thing } from '../../../../support/kubernetes/reflector-bench.ts';
+import { waitUntil } from '../../../../support/kubernetes/until.ts';
 
 test('lists by pages, then watches from the version of the list, with bookmarks and a server time limit', async (t) => {
-  const { api, reflector, lists } = await started(
+  const { api, reflector, lists } = await startReflector(
     t,
     (fresh) => {
       for (let n = 0; n < 25; n += 1) fresh.put(KIND, thing(`t${n}`));
@@ -28,7 +28,7 @@ test('lists by pages, then watches from the version of the list, with bookmarks 
 });
 
 test('every object has apiVersion and kind, and no managedFields', async (t) => {
-  const { api, reflector } = await started(t, (fresh) =>
+  const { api, reflector } = await startReflector(t, (fresh) =>
     fresh.put(KIND, { ...thing('a'), metadata: { name: 'a', namespace: 'apps', managedFields: [{ manager: 'x' }] } }),
   );
   api.put(KIND, {
@@ -37,13 +37,13 @@ test('every object has apiVersion and kind, and no managedFields', async (t) => 
     kind: 'Thing',
     metadata: { name: 'b', namespace: 'apps', managedFields: [{ manager: 'x' }] },
   });
-  await until(() => reflector.store.size === 2);
+  await waitUntil(() => reflector.store.size === 2);
   for (const { apiVersion, kind, metadata } of reflector.store.list())
     assert.deepEqual([apiVersion, kind, metadata.managedFields], ['example.dev/v1', 'Thing', undefined]);
 });
 
 test('resumes without a list after a clean end or a cut in the middle of a line', async (t) => {
-  const { api, changes, same, lists, watches } = await started(t, (fresh) => fresh.put(KIND, thing('a')));
+  const { api, changes, same, lists, watches } = await startReflector(t, (fresh) => fresh.put(KIND, thing('a')));
   for (const how of ['end', 'cut'] as const) {
     const before = watches();
     api.put(KIND, thing('a', 2));
@@ -61,10 +61,10 @@ test('resumes without a list after a clean end or a cut in the middle of a line'
 });
 
 test('resumes from the last bookmark, so that a compaction since then does no harm', async (t) => {
-  const { api, reflector, same, lists, watches } = await started(t, (fresh) => fresh.put(KIND, thing('a')));
+  const { api, reflector, same, lists, watches } = await startReflector(t, (fresh) => fresh.put(KIND, thing('a')));
   api.put('apis/example.dev/v1/others', thing('elsewhere'));
   api.bookmark();
-  await until(() => reflector.getLastEventAgeMs() < 1000);
+  await waitUntil(() => reflector.getLastEventAgeMs() < 1000);
   api.put(KIND, thing('b'));
   await same();
   api.put('apis/example.dev/v1/others', thing('elsewhere', 2));
@@ -74,7 +74,7 @@ test('resumes from the last bookmark, so that a compaction since then does no ha
   const before = watches();
   api.compact();
   api.breakWatches('end');
-  await until(() => watches() > before);
+  await waitUntil(() => watches() > before);
   assert.equal(api.requests.at(-1)?.url.searchParams.get('resourceVersion'), version);
   api.put(KIND, thing('c'));
   await same();
@@ -82,20 +82,20 @@ test('resumes from the last bookmark, so that a compaction since then does no ha
 });
 
 test('lists again after 410 in the stream, and reports objects deleted in the meantime', async (t) => {
-  const { api, changes, same, lists } = await started(t, (fresh) => {
+  const { api, changes, same, lists } = await startReflector(t, (fresh) => {
     fresh.put(KIND, thing('a'));
     fresh.put(KIND, thing('b'));
   });
   api.breakWatches('gone');
   api.remove(KIND, 'a', 'apps');
   await same();
-  await until(() => api.watching === 1);
+  await waitUntil(() => api.watching === 1);
   assert.equal(lists(), 2);
   assert.match(changes.at(-1) ?? '', /^deleted a /);
 });
 
 test('lists again after 410 in response to the request', async (t) => {
-  const { api, same, lists } = await started(t, (fresh) => fresh.put(KIND, thing('a')));
+  const { api, same, lists } = await startReflector(t, (fresh) => fresh.put(KIND, thing('a')));
   api.put(KIND, thing('a', 2));
   await same();
   api.breakWatches('end');
@@ -108,7 +108,7 @@ test('lists again after 410 in response to the request', async (t) => {
 
 test('reports an object that was deleted and recreated while offline as deleted, then added', async (t) => {
   for (const resume of ['resume', 'relist'] as const) {
-    const { api, changes, same } = await started(t, (fresh) => fresh.put(KIND, thing('a')));
+    const { api, changes, same } = await startReflector(t, (fresh) => fresh.put(KIND, thing('a')));
     const old = api.objects(KIND)[0]?.metadata.uid.slice(0, 8) ?? '';
     api.breakWatches('cut');
     api.remove(KIND, 'a', 'apps');
@@ -131,7 +131,7 @@ test('lists once without pages if a continue token has expired', async (t) => {
       }
       return false;
     };
-  const { api, reflector } = await started(
+  const { api, reflector } = await startReflector(
     t,
     (fresh) => {
       for (let n = 0; n < 12; n += 1) fresh.put(KIND, thing(`t${n}`));
@@ -149,7 +149,7 @@ test('lists once without pages if a continue token has expired', async (t) => {
 
 test('retries after every kind of error: rejections, faults and malformed responses', async (t) => {
   const answers = [403, 500, 503, 429, 404, 401];
-  const { reflector, lists } = await started(t, (fresh) => {
+  const { reflector, lists } = await startReflector(t, (fresh) => {
     fresh.put(KIND, thing('a'));
     fresh.faults.push((_request, response) => {
       const code = answers.shift();
@@ -191,7 +191,7 @@ test('backs off from a server that expires versions or ends each watch immediate
     const free = fault === 'gone' ? 2 : 1;
     const waits: number[] = [];
     for (let turn = 0; turn < 8; turn += 1) {
-      await until(() => clock.pending === 1);
+      await waitUntil(() => clock.pending === 1);
       assert.equal(made.watches(), free + turn);
       const before = clock.now();
       clock.tick();
@@ -218,14 +218,14 @@ test('resumes a long quiet watch immediately after it ends', async (t) => {
   const made = await bench(() => undefined, { clock, backoffMs: [1000, 30_000] });
   t.onTestFinished(() => made.stop());
   for (let turn = 1; turn <= 5; turn += 1) {
-    await until(() => made.api.watching === 1 && made.opened() === turn);
+    await waitUntil(() => made.api.watching === 1 && made.opened() === turn);
     clock.advance(60_000);
     made.api.breakWatches('end');
   }
 });
 
 test('lists again after "Too large resource version" (a server restored from a backup)', async (t) => {
-  const { api, same, lists } = await started(t, (fresh) => fresh.put(KIND, thing('a')));
+  const { api, same, lists } = await startReflector(t, (fresh) => fresh.put(KIND, thing('a')));
   let times = 1;
   api.faults.push((_request, response, url) => {
     if (!url.searchParams.has('watch') || times === 0) return false;
@@ -234,7 +234,7 @@ test('lists again after "Too large resource version" (a server restored from a b
     return true;
   });
   api.breakWatches('end');
-  await until(() => lists() === 2);
+  await waitUntil(() => lists() === 2);
   await same();
 });
 
@@ -246,7 +246,7 @@ test('waits as long as the server asks, and ends immediately when aborted, even 
     });
   });
   t.onTestFinished(() => made.api.stop());
-  await until(() => made.lists() === 1);
+  await waitUntil(() => made.lists() === 1);
   await made.end();
   assert.equal(made.lists(), 1);
   assert.equal(made.reflector.store.hasSynced, false);

@@ -10,7 +10,7 @@ import {
 } from '../../../../../lib/kubernetes/index.ts';
 import type { Stored } from '../../../../support/kubernetes/fake-api.ts';
 import { FakeApi, send, status } from '../../../../support/kubernetes/fake-api.ts';
-import { until } from '../../../../support/kubernetes/until.ts';
+import { waitUntil } from '../../../../support/kubernetes/until.ts';
 
 const KIND = 'apis/coordination.k8s.io/v1/leases';
 /** A lease that no busy machine lets run out; what a test waits for must come without that. */
@@ -106,14 +106,14 @@ function cutOff(api: FakeApi, identity: string): void {
 test('the first candidate leads, renews, and writes a valid lease', async (t) => {
   const api = await server(t);
   const a = candidate(t, api, 'a');
-  await until(() => a.election.isLeader);
+  await waitUntil(() => a.election.isLeader);
   const first = specOf(api);
   assert.equal(first.holderIdentity, 'a');
   assert.equal(first.leaseDurationSeconds, 60);
   assert.equal(first.leaseTransitions, 0);
   for (const time of [first.acquireTime, first.renewTime])
     assert.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
-  await until(() => specOf(api).renewTime !== first.renewTime);
+  await waitUntil(() => specOf(api).renewTime !== first.renewTime);
   assert.equal(specOf(api).acquireTime, first.acquireTime);
   assert.equal(a.election.leader, 'a');
 });
@@ -121,15 +121,15 @@ test('the first candidate leads, renews, and writes a valid lease', async (t) =>
 test('the others wait while one leads, and take a released lease immediately through a watch', async (t) => {
   const api = await server(t);
   const a = candidate(t, api, 'a', { leaseDurationMs: 600_000, renewDeadlineMs: 500_000, retryPeriodMs: 400_000 });
-  await until(() => a.election.isLeader);
+  await waitUntil(() => a.election.isLeader);
   // With these durations only the watch can bring b to lead within this test.
   const b = candidate(t, api, 'b', { leaseDurationMs: 600_000, renewDeadlineMs: 500_000, retryPeriodMs: 400_000 });
-  await until(() => api.watching === 1);
+  await waitUntil(() => api.watching === 1);
   assert.equal(b.election.isLeader, false);
   assert.equal(b.election.leader, 'a');
   await a.end();
   assert.deepEqual([a.election.isLeader, a.lost, a.terms[0]?.aborted], [false, [], true]);
-  await until(() => b.election.isLeader);
+  await waitUntil(() => b.election.isLeader);
   assert.equal(specOf(api).leaseTransitions, 1);
 });
 
@@ -141,26 +141,26 @@ test('finds a released lease by polling without the right to watch', async (t) =
     return true;
   });
   const a = candidate(t, api, 'a');
-  await until(() => a.election.isLeader);
+  await waitUntil(() => a.election.isLeader);
   const b = candidate(t, api, 'b');
-  await until(() => b.election.leader === 'a');
+  await waitUntil(() => b.election.leader === 'a');
   await a.end();
-  await until(() => b.election.isLeader);
+  await waitUntil(() => b.election.isLeader);
 });
 
 test('a leader that cannot renew gives up before another takes over', async (t) => {
   const api = await server(t);
   const { clock, move } = standing();
   const a = candidate(t, api, 'a', { clock });
-  await until(() => a.election.isLeader);
+  await waitUntil(() => a.election.isLeader);
   const b = candidate(t, api, 'b', { clock });
-  await until(() => b.election.leader === 'a');
+  await waitUntil(() => b.election.leader === 'a');
   cutOff(api, 'a');
   move(LASTING.renewDeadlineMs);
-  await until(() => a.lost.length === 1);
+  await waitUntil(() => a.lost.length === 1);
   assert.deepEqual([a.election.isLeader, b.election.isLeader], [false, false]);
   move(LASTING.renewDeadlineMs + 2 * LASTING.leaseDurationMs);
-  await until(() => b.election.isLeader);
+  await waitUntil(() => b.election.isLeader);
   assert.match(a.lost[0] ?? '', /could not be renewed within 50000 ms/);
   assert.equal(a.terms[0]?.aborted, true);
   await a.running;
@@ -169,21 +169,21 @@ test('a leader that cannot renew gives up before another takes over', async (t) 
 test('a renewal that hangs does not keep the leadership', async (t) => {
   const api = await server(t);
   const a = candidate(t, api, 'a', SHORT);
-  await until(() => a.terms.length === 1);
+  await waitUntil(() => a.terms.length === 1);
   api.faults.push((request) => request.headers['x-identity'] === 'a');
-  await until(() => a.lost.length === 1);
+  await waitUntil(() => a.lost.length === 1);
   assert.equal(a.election.isLeader, false);
 });
 
 test('a leader whose lease another has taken gives up when it sees that', async (t) => {
   const api = await server(t);
   const a = candidate(t, api, 'a');
-  await until(() => a.election.isLeader);
+  await waitUntil(() => a.election.isLeader);
   api.put(KIND, {
     metadata: { name: 'operator', namespace: 'system' },
     spec: { holderIdentity: 'usurper', leaseDurationSeconds: 600 },
   });
-  await until(() => a.lost.length === 1);
+  await waitUntil(() => a.lost.length === 1);
   assert.match(a.lost[0] ?? '', /Another replica holds the lease: usurper/);
 });
 
@@ -196,10 +196,10 @@ test('ignores the times in the lease, and takes it only after seeing it unchange
     const { clock, move } = standing();
     const b = candidate(t, api, 'b', { clock });
     const asked = (): number => api.count('GET', (url) => !url.searchParams.has('watch'));
-    await until(() => asked() >= 3);
+    await waitUntil(() => asked() >= 3);
     assert.equal(b.election.isLeader, false, `${skew}: took a lease that may be alive`);
     move(1001);
-    await until(() => b.election.isLeader);
+    await waitUntil(() => b.election.isLeader);
     assert.equal(specOf(api).leaseTransitions, 1);
     await b.end();
   }
@@ -210,7 +210,7 @@ test('exactly one of many candidates leads, and each leads in turn as they end',
   const all = Array.from({ length: 8 }, (_, index) => candidate(t, api, `c${index}`));
   const left = new Set(all);
   while (left.size > 0) {
-    await until(() => [...left].some(({ election }) => election.isLeader));
+    await waitUntil(() => [...left].some(({ election }) => election.isLeader));
     const leaders = [...left].filter(({ election }) => election.isLeader);
     assert.equal(leaders.length, 1);
     for (const leader of leaders) {
@@ -225,9 +225,9 @@ test('exactly one of many candidates leads, and each leads in turn as they end',
 test('the leader recreates a deleted lease', async (t) => {
   const api = await server(t);
   const a = candidate(t, api, 'a');
-  await until(() => a.election.isLeader);
+  await waitUntil(() => a.election.isLeader);
   api.remove(KIND, 'operator', 'system');
-  await until(() => api.objects(KIND).length === 1);
+  await waitUntil(() => api.objects(KIND).length === 1);
   assert.deepEqual(a.lost, []);
 });
 

@@ -22,7 +22,7 @@ import {
   type WritableStore,
 } from '../../../../../lib/kubernetes/index.ts';
 import { FakeClock } from '../../../../support/kubernetes/fake-clock.ts';
-import { until } from '../../../../support/kubernetes/until.ts';
+import { waitUntil } from '../../../../support/kubernetes/until.ts';
 
 function object(name: string, version = 1, more: Partial<KubeObject['metadata']> = {}): KubeObject {
   return {
@@ -84,23 +84,23 @@ test('nothing is reconciled before the cache is full; then everything once, and 
   await new Promise(setImmediate);
   assert.deepEqual(seen, []);
   store.replace([object('a'), object('b')]);
-  await until(() => seen.length === 3);
+  await waitUntil(() => seen.length === 3);
   assert.deepEqual(seen.toSorted(), ['apps/a', 'apps/b', 'apps/early']);
   store.set(object('a', 2));
-  await until(() => seen.length === 4);
+  await waitUntil(() => seen.length === 4);
   store.remove(object('a', 2));
-  await until(() => seen.length === 5);
+  await waitUntil(() => seen.length === 5);
   assert.deepEqual(seen.slice(3), ['apps/a', 'apps/a']);
 });
 
 test('a requeue comes after its time, unless a change comes first', async (t) => {
   const { store, seen, clock, controller } = bench(t, () => Promise.resolve(requeueAfter(5000)));
   store.replace([object('a')]);
-  await until(() => seen.length === 1 && controller.idle);
+  await waitUntil(() => seen.length === 1 && controller.idle);
   clock.advance(4999);
   assert.ok(controller.idle);
   clock.advance(1);
-  await until(() => seen.length === 2);
+  await waitUntil(() => seen.length === 2);
 });
 
 test('StallingError stops, WaitingError returns in time, other errors back off', async (t) => {
@@ -114,13 +114,13 @@ test('StallingError stops, WaitingError returns in time, other errors back off',
   for (const [error, result, wait] of cases) {
     const { store, seen, clock, registry, controller, end } = bench(t, fails(error), { resyncMs: 0 });
     store.replace([object('a')]);
-    await until(() => seen.length === 1 && controller.idle);
+    await waitUntil(() => seen.length === 1 && controller.idle);
     if (wait !== undefined) clock.advance(wait - 1);
     else clock.advance(100_000_000);
     await new Promise(setImmediate);
     assert.equal(seen.length, 1, `${error.message}: too early`);
     clock.advance(1);
-    if (wait !== undefined) await until(() => seen.length === 2);
+    if (wait !== undefined) await waitUntil(() => seen.length === 2);
     assert.match(
       await registry.metrics(),
       new RegExp(`moorage_reconcile_total\\{controller="things",result="${result}"\\} `),
@@ -139,20 +139,20 @@ test('the wait doubles with each failure until a success, and the reconciler get
   store.replace([object('a')]);
   for (const wait of [5, 10, 20, 40]) {
     const before = seen.length;
-    await until(() => seen.length === before + (wait === 5 ? 1 : 0) && controller.idle);
+    await waitUntil(() => seen.length === before + (wait === 5 ? 1 : 0) && controller.idle);
     const at = seen.length;
     clock.advance(wait - 1);
     await new Promise(setImmediate);
     assert.equal(seen.length, at);
     clock.advance(1);
-    await until(() => seen.length === at + 1 && controller.idle);
+    await waitUntil(() => seen.length === at + 1 && controller.idle);
   }
   healthy = true;
   clock.advance(80);
-  await until(() => seen.length === 6 && controller.idle);
+  await waitUntil(() => seen.length === 6 && controller.idle);
   assert.deepEqual(reported, [0, 1, 2, 3, 4, 5]);
   controller.enqueue('apps/a');
-  await until(() => reported.length === 7);
+  await waitUntil(() => reported.length === 7);
   assert.equal(reported[6], 0);
 });
 
@@ -168,9 +168,9 @@ test('treats a synchronous throw like any error, and the worker continues', asyn
     { workers: 1 },
   );
   store.replace([object('a')]);
-  await until(() => seen.length === 1 && controller.idle);
+  await waitUntil(() => seen.length === 1 && controller.idle);
   clock.advance(5);
-  await until(() => seen.length === 2);
+  await waitUntil(() => seen.length === 2);
 });
 
 test('workers work side by side, up to their number', async (t) => {
@@ -186,7 +186,7 @@ test('workers work side by side, up to their number', async (t) => {
     { workers: 3 },
   );
   store.replace(Array.from({ length: 10 }, (_, index) => object(`t${index}`)));
-  await until(() => seen.length === 3);
+  await waitUntil(() => seen.length === 3);
   await new Promise(setImmediate);
   assert.equal(seen.length, 3);
   const ended = (): boolean => seen.length === 10 && gates.length === 0;
@@ -194,7 +194,7 @@ test('workers work side by side, up to their number', async (t) => {
     gates.shift()?.();
     await new Promise(setImmediate);
   }
-  await until(() => controller.idle);
+  await waitUntil(() => controller.idle);
 });
 
 test('the resync enqueues every own key about as often as configured', async (t) => {
@@ -206,12 +206,12 @@ test('the resync enqueues every own key about as often as configured', async (t)
   });
   own.replace([object('a'), object('b')]);
   children.replace([]);
-  await until(() => seen.length === 2 && controller.idle);
+  await waitUntil(() => seen.length === 2 && controller.idle);
   clock.advance(53_999);
   await new Promise(setImmediate);
   assert.equal(seen.length, 2);
   clock.advance(12_001);
-  await until(() => seen.length === 4);
+  await waitUntil(() => seen.length === 4);
 });
 
 test('a child brings its owner, by reference or by label; an update brings the old owner too', async (t) => {
@@ -230,9 +230,9 @@ test('a child brings its owner, by reference or by label; an update brings the o
   });
   byOwner.replace([object('child', 1, owner('a'))]);
   byName.replace([object('job', 1, { namespace: 'builds', labels: { app: 'b' } }), object('stray', 1)]);
-  await until(() => seen.length === 2 && controller.idle);
+  await waitUntil(() => seen.length === 2 && controller.idle);
   byOwner.set(object('child', 2, owner('c')));
-  await until(() => seen.length === 4);
+  await waitUntil(() => seen.length === 4);
   assert.deepEqual(seen.toSorted(), ['apps/a', 'apps/a', 'apps/b', 'apps/c']);
 });
 
@@ -240,15 +240,15 @@ test('a change of status alone can be passed over', async (t) => {
   const store = createStore();
   const { seen, controller } = bench(t, ok, { watches: [createWatch(store, undefined, { isChange: ignoreStatus })] });
   store.replace([object('a', 1, { generation: 1 })]);
-  await until(() => seen.length === 1 && controller.idle);
+  await waitUntil(() => seen.length === 1 && controller.idle);
   store.set(object('a', 2, { generation: 1 }));
   assert.ok(controller.idle);
   store.set(object('a', 3, { generation: 1, annotations: { poke: '1' } }));
-  await until(() => seen.length === 2 && controller.idle);
+  await waitUntil(() => seen.length === 2 && controller.idle);
   store.set(object('a', 4, { generation: 2, annotations: { poke: '1' } }));
-  await until(() => seen.length === 3 && controller.idle);
+  await waitUntil(() => seen.length === 3 && controller.idle);
   store.set(object('a', 5, { generation: 2, annotations: { poke: '1' }, deletionTimestamp: '2026-01-02T00:00:00Z' }));
-  await until(() => seen.length === 4);
+  await waitUntil(() => seen.length === 4);
 });
 
 test('lets reconciles in progress finish at shutdown, starts no new ones, and aborts them at the limit', async (t) => {
@@ -266,7 +266,7 @@ test('lets reconciles in progress finish at shutdown, starts no new ones, and ab
     });
   const first = bench(t, hold, { workers: 1 });
   first.store.replace([object('a'), object('b')]);
-  await until(() => first.seen.length === 1);
+  await waitUntil(() => first.seen.length === 1);
   const ended = first.end();
   await new Promise(setImmediate);
   first.clock.advance(14_999);
@@ -278,7 +278,7 @@ test('lets reconciles in progress finish at shutdown, starts no new ones, and ab
 
   const second = bench(t, hold);
   second.store.replace([object('a')]);
-  await until(() => second.seen.length === 1);
+  await waitUntil(() => second.seen.length === 1);
   const late = second.end();
   await new Promise(setImmediate);
   second.clock.advance(15_000);
@@ -298,7 +298,7 @@ test('aborts reconciles in progress immediately if leadership is lost', async (t
       }),
   );
   store.replace([object('a')]);
-  await until(() => seen.length === 1);
+  await waitUntil(() => seen.length === 1);
   await end(new LeadershipLostError('another leads'));
 });
 
@@ -314,11 +314,11 @@ test('reports how long a reconcile has run', async (t) => {
       }),
   );
   store.replace([object('a')]);
-  await until(() => seen.length === 1);
+  await waitUntil(() => seen.length === 1);
   clock.advance(1234);
   assert.equal(controller.getLongestReconcileMs(), 1234);
   assert.equal(controller.idle, false);
   finish();
-  await until(() => controller.idle);
+  await waitUntil(() => controller.idle);
   assert.equal(controller.getLongestReconcileMs(), 0);
 });

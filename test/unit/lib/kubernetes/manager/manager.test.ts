@@ -14,7 +14,7 @@ import {
   listenForShutdown,
 } from '../../../../../lib/kubernetes/index.ts';
 import { type Stored, FakeApi } from '../../../../support/kubernetes/fake-api.ts';
-import { until } from '../../../../support/kubernetes/until.ts';
+import { waitUntil } from '../../../../support/kubernetes/until.ts';
 
 const KIND = 'apis/example.dev/v1/things';
 const LEASES = 'apis/coordination.k8s.io/v1/leases';
@@ -91,7 +91,7 @@ test('works immediately without an election, and is ready when its caches are', 
   const api = await server(t);
   api.put(KIND, { metadata: { name: 'a', namespace: 'apps' } });
   const one = replica(api, undefined);
-  await until(() => one.seen.length === 1);
+  await waitUntil(() => one.seen.length === 1);
   const ready = await fetch(`http://127.0.0.1:${String(one.manager.healthPort)}/readyz`);
   assert.equal(ready.status, 200);
   const text = await (await fetch(`http://127.0.0.1:${String(one.manager.healthPort)}/metrics`)).text();
@@ -109,9 +109,9 @@ test('a follower only keeps its cache full, and work in progress ends before the
     finish = resolve;
   });
   const one = replica(api, 'one', () => gate);
-  await until(() => one.seen.length === 1);
+  await waitUntil(() => one.seen.length === 1);
   const two = replica(api, 'two');
-  await until(
+  await waitUntil(
     async () =>
       two.manager.healthPort !== undefined &&
       (await fetch(`http://127.0.0.1:${two.manager.healthPort}/readyz`)).status === 200,
@@ -121,12 +121,12 @@ test('a follower only keeps its cache full, and work in progress ends before the
   const renewals = (): number => api.count('PUT', () => true);
   const before = renewals();
   // While it drains it goes on renewing: the lease is not free before the work is done.
-  await until(() => renewals() > before + 1);
+  await waitUntil(() => renewals() > before + 1);
   assert.deepEqual([holder(api), two.seen], ['one', []]);
   finish();
   await one.running;
   assert.deepEqual(one.order, ['done apps/a, lease one', 'finish']);
-  await until(() => two.seen.length === 1);
+  await waitUntil(() => two.seen.length === 1);
   two.shutdown.abort();
   await two.running;
   assert.equal(holder(api), '');
@@ -135,7 +135,7 @@ test('a follower only keeps its cache full, and work in progress ends before the
 test('a replica that loses the lease fails and ends', async (t) => {
   const api = await server(t);
   const one = replica(api, 'one');
-  await until(() => holder(api) === 'one');
+  await waitUntil(() => holder(api) === 'one');
   api.put(LEASES, {
     metadata: { name: 'operator', namespace: 'system' },
     spec: { holderIdentity: 'usurper', leaseDurationSeconds: 600 },
@@ -171,7 +171,7 @@ test('a signal aborts, and finish exits with 0 and removes the handlers', async 
   const codes: number[] = [];
   const shutdown = listenForShutdown({ signals, exit: (code) => codes.push(code) });
   process.kill(process.pid, 'SIGHUP');
-  await until(() => shutdown.signal.aborted);
+  await waitUntil(() => shutdown.signal.aborted);
   assert.deepEqual(codes, []);
   shutdown.finish();
   assert.deepEqual(codes, [0]);
@@ -182,9 +182,9 @@ test('a second signal ends the process immediately', async () => {
   const codes: number[] = [];
   const shutdown = listenForShutdown({ signals, exit: (code) => codes.push(code) });
   process.kill(process.pid, 'SIGHUP');
-  await until(() => shutdown.signal.aborted);
+  await waitUntil(() => shutdown.signal.aborted);
   process.kill(process.pid, 'SIGHUP');
-  await until(() => codes.length === 1);
+  await waitUntil(() => codes.length === 1);
   assert.deepEqual(codes, [1]);
   shutdown.finish();
 });
@@ -202,7 +202,7 @@ test('ends the process by force if the shutdown takes too long', async () => {
   const codes: number[] = [];
   const shutdown = listenForShutdown({ signals, limitMs: 600_000, exit: (code) => codes.push(code) });
   shutdown.fail('leadership is lost', 10);
-  await until(() => codes.length === 1);
+  await waitUntil(() => codes.length === 1);
   assert.deepEqual(codes, [1]);
   shutdown.finish();
 });

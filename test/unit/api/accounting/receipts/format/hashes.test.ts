@@ -72,11 +72,14 @@ test('a tree of tiles has the root of the tree of leaves', () => {
     const leaves = Array.from({ length: size }, (_, index) => hashLeafText(String(index)));
     const tree = new TreeBuilder();
     for (const leaf of leaves) tree.add(leaf);
-    assert.deepEqual(computeRoot(tree.tiles()), computeRoot(leaves));
+    assert.deepEqual(computeRoot(tree.computeTiles()), computeRoot(leaves));
     const index = size - 1;
     if (size === 0) continue;
     const below = leaves.slice(index - (index % tileSize), size);
-    const path = [...computePath(index % tileSize, below), ...computePath(Math.floor(index / tileSize), tree.tiles())];
+    const path = [
+      ...computePath(index % tileSize, below),
+      ...computePath(Math.floor(index / tileSize), tree.computeTiles()),
+    ];
     assert.deepEqual(path, computePath(index, leaves));
   }
 });

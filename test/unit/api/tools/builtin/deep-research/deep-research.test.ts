@@ -19,13 +19,13 @@ import { fetchFailed } from '../../../../../../api/tools/problems.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/tool.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { reports, runTool, toolContext } from '../../../../../support/tools/context.ts';
-import { maxTokens, says, startModelLab, type ModelLab } from '../../../../../support/tools/model-lab.ts';
+import { maxTokens, createAnswer, startModelLab, type ModelLab } from '../../../../../support/tools/model-lab.ts';
 
 let lab: ModelLab;
 let engine: Server;
 /** Answers by the role that the instructions give it. */
 const model = (answer: string) =>
-  says((said, system = '') => {
+  createAnswer((said, system = '') => {
     if (system.startsWith('You plan'))
       return said.includes('Searched so far')
         ? '{"queries": ["third"]}'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { createListAppsTool } from '../../../../../../api/tools/builtin/list-apps/list-apps.ts';
-import { call, servicesWith } from '../../../../../support/tools/call.ts';
+import { call, createServices } from '../../../../../support/tools/call.ts';
 
 const app = (
   slug: string,
@@ -18,7 +18,7 @@ const app = (
 
 test('lists live apps by slug, all or by category or words [spec tools.list-apps]', async () => {
   const live = [app('slides', 'office'), app('chat')];
-  const tool = createListAppsTool(servicesWith({ apps: () => live }));
+  const tool = createListAppsTool(createServices({ apps: () => live }));
   const slugs = async (input: Record<string, unknown>): Promise<unknown> =>
     ((await call(tool, input)).result.apps as { slug: string }[]).map(({ slug }) => slug);
   assert.deepEqual((await call(tool, {})).result, {

@@ -7,9 +7,9 @@ import {
   toVegaLite,
 } from '../../../../../../api/tools/builtin/make-chart/make-chart.ts';
 import { ToolReader } from '../../../../../../api/tools/engine/reading.ts';
-import { isProblem, servicesWith } from '../../../../../support/tools/call.ts';
+import { isProblem, createServices } from '../../../../../support/tools/call.ts';
 
-const reader = new ToolReader(createMakeChartTool(servicesWith({})));
+const reader = new ToolReader(createMakeChartTool(createServices({})));
 const rowsOf = (given: object): unknown => (toVegaLite(given as never) as { data: { values: unknown } }).data.values;
 
 test('accepts lists in a query as comma-separated text or JSON', () => {

@@ -10,11 +10,17 @@ import type { ToolDependencies } from '../../../../../../api/tools/tool.ts';
 import type { Tool } from '../../../../../../api/tools/tool.ts';
 import { Problem, type ProblemType } from '../../../../../../lib/problem.ts';
 import { runTool, toolContext } from '../../../../../support/tools/context.ts';
-import { maxTokens, promptIn, says, startModelLab, type ModelLab } from '../../../../../support/tools/model-lab.ts';
+import {
+  maxTokens,
+  readPrompt,
+  createAnswer,
+  startModelLab,
+  type ModelLab,
+} from '../../../../../support/tools/model-lab.ts';
 import { readOutline } from '../../../../../../api/tools/builtin/make-slides/outline.ts';
 import { fetchFailed, urlRefused } from '../../../../../../api/tools/problems.ts';
 import { toolBusy } from '../../../../../../api/tools/problems.ts';
-import { contextWith, servicesWith } from '../../../../../support/tools/call.ts';
+import { createContext, createServices } from '../../../../../support/tools/call.ts';
 
 const written = JSON.stringify({
   title: 'Tea',
@@ -36,16 +42,16 @@ beforeAll(async () => {
   let broken = 0;
   lab = await startModelLab({
     models: {
-      'alpha-v4-flash': says(`Here you are:\n\`\`\`json\n${written}\n\`\`\``),
+      'alpha-v4-flash': createAnswer(`Here you are:\n\`\`\`json\n${written}\n\`\`\``),
       'beta-K3': (response, asked, closed) => {
         broken += 1;
-        return says(broken === 1 ? '{"title": "Tea", "slides": [{"layout": "pie"}]}' : written)(
+        return createAnswer(broken === 1 ? '{"title": "Tea", "slides": [{"layout": "pie"}]}' : written)(
           response,
           asked,
           closed,
         );
       },
-      'gamma5.2': says('I would rather not.'),
+      'gamma5.2': createAnswer('I would rather not.'),
     },
   });
   tool = createMakeSlidesTool({ catalog: lab.catalog, maxTokens } as ToolDependencies);
@@ -178,7 +184,7 @@ test('lets a model write on a topic, retries once if its JSON is wrong, then rej
   assert.deepEqual([result['title'], result['model'], models.spending.calls], ['Tea', 'alpha-v4-flash', 1]);
   const asked = lab.router.asked.at(-1);
   assert.match(
-    promptIn(asked ?? assert.fail()),
+    readPrompt(asked ?? assert.fail()),
     /<topic>\nTea\n<\/topic>\n\nThey are for: children\n\nWrite in German\.$/,
   );
   const { slides, notes } = await contents(artifact?.bytes ?? new Uint8Array());
@@ -189,7 +195,7 @@ test('lets a model write on a topic, retries once if its JSON is wrong, then rej
     'Tea',
   );
   assert.equal(again.spending.calls, 2);
-  assert.match(promptIn(lab.router.asked.at(-1) ?? assert.fail()), /It is not what was asked for: slides\.0\.layout/);
+  assert.match(readPrompt(lab.router.asked.at(-1) ?? assert.fail()), /It is not what was asked for: slides\.0\.layout/);
   await assert.rejects(
     runTool(tool, { topic: 'Tea', model: 'gamma5.2' }, toolContext({ models: lab.spender() })),
     slug('tool-failed'),
@@ -248,9 +254,9 @@ test('turns inline marks into runs, shrinks text until it fits, then splits it i
 const pictureOutline =
   '# Deck\n## One\n- before\n\n![A map of the harbour](https://example.org/gone.png)\n\n- after\n## Two\n- fine';
 
-function servicesThatFail(type: ProblemType): ReturnType<typeof servicesWith> {
+function servicesThatFail(type: ProblemType): ReturnType<typeof createServices> {
   const fail = (): Promise<never> => Promise.reject(new Problem(type, 'example.org returned status 404.'));
-  return servicesWith({ fetcher: { fetch: fail, get: fail, check: fail } });
+  return createServices({ fetcher: { fetch: fail, get: fail, check: fail } });
 }
 
 test('replaces an unreachable picture with a placeholder and a warning', async () => {
@@ -258,7 +264,7 @@ test('replaces an unreachable picture with a placeholder and a warning', async (
     const { deck, warnings } = await addPictures(
       readOutline(pictureOutline).deck,
       servicesThatFail(type),
-      contextWith(),
+      createContext(),
     );
     assert.equal(deck.slides.length, 2);
     assert.match(JSON.stringify(deck), /\[Picture not available: A map of the harbour\]/);
@@ -270,15 +276,15 @@ test('replaces an unreachable picture with a placeholder and a warning', async (
 });
 
 test('replaces an expired artifact with a placeholder', async () => {
-  const services = servicesWith({ artifacts: { get: () => Promise.resolve(undefined) } });
+  const services = createServices({ artifacts: { get: () => Promise.resolve(undefined) } });
   const expired = pictureOutline.replace('https://example.org/gone.png', 'AAAAAAAAAAAAAAAAAAAAAA');
-  const { warnings } = await addPictures(readOutline(expired).deck, services, contextWith());
+  const { warnings } = await addPictures(readOutline(expired).deck, services, createContext());
   assert.match(warnings[0] ?? '', /Slide 1 \("One"\): .*expired.*placeholder/);
 });
 
 test('rejects the call on overload, to be retried, and does not treat it as a missing picture', async () => {
   await assert.rejects(
-    addPictures(readOutline(pictureOutline).deck, servicesThatFail(toolBusy), contextWith()),
+    addPictures(readOutline(pictureOutline).deck, servicesThatFail(toolBusy), createContext()),
     (error) => error instanceof Problem && error.type === toolBusy,
   );
 });

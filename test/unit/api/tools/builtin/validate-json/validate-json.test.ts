@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
 import { createValidateJsonTool } from '../../../../../../api/tools/builtin/validate-json/validate-json.ts';
 import { createWorkers } from '../../../../../../api/tools/engine/workers/pool.ts';
-import { call, isProblem, servicesWith } from '../../../../../support/tools/call.ts';
+import { call, isProblem, createServices } from '../../../../../support/tools/call.ts';
 
 const workers = createWorkers();
 afterAll(() => workers.close());
-const tool = createValidateJsonTool(servicesWith({ workers }));
+const tool = createValidateJsonTool(createServices({ workers }));
 const check = async (schema: unknown, data: unknown): Promise<Record<string, unknown>> =>
   (await call(tool, { schema, data })).result;
 

@@ -8,7 +8,7 @@ import { runTool } from '../../../../../support/tools/context.ts';
 import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';
 import { urlServices } from '../../../../../support/tools/url-services.ts';
 import { readPart } from '../../../../../../api/http/index.ts';
-import { servicesWith } from '../../../../../support/tools/call.ts';
+import { createServices } from '../../../../../support/tools/call.ts';
 
 const hit = (url: string, more: Record<string, unknown> = {}): Record<string, unknown> => ({
   url,
@@ -242,7 +242,7 @@ describe('web_search', () => {
 
 // Queries and languages as SearXNG takes them; what it would not search is refused by name.
 
-const { input } = createWebSearchTool(servicesWith({}));
+const { input } = createWebSearchTool(createServices({}));
 const read = (fields: Record<string, unknown>): Record<string, unknown> => readPart('query', input, fields);
 
 for (const [given, code] of [

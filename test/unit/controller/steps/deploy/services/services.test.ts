@@ -8,20 +8,20 @@ import type { Snapshot } from '../../../../../../controller/reconcile/snapshot.t
 import { APPLIED_HASH_ANNOTATION, computeHash, type Manifest } from '../../../../../../lib/kubernetes/index.ts';
 import {
   app,
-  at,
-  built,
+  formatTime,
+  createBuiltStatus,
   config,
-  deployed,
+  createDeployed,
   first,
-  live,
-  outcome,
-  snapshotOf,
+  createLiveStatus,
+  decideStatus,
+  createSnapshot,
 } from '../../../../../support/operator/scenario.ts';
 
 const db = { name: 'db', type: 'postgres', disk: '1Gi', env: [] } as const;
 const cache = { name: 'cache', type: 'redis', disk: '1Gi', env: [] } as const;
 const withServices = (...services: readonly object[]): ReturnType<typeof app> =>
-  app({ services: services as never }, built(first));
+  app({ services: services as never }, createBuiltStatus(first));
 
 interface OwnManifest {
   readonly manifest: Manifest;
@@ -29,7 +29,7 @@ interface OwnManifest {
 }
 
 function made(snapshot: Snapshot): OwnManifest[] {
-  return outcome(snapshot).decision.actions.flatMap(({ action }) =>
+  return decideStatus(snapshot).decision.actions.flatMap(({ action }) =>
     action.kind === 'apply' || action.kind === 'create'
       ? [{ manifest: action.manifest, service: action.manifest.metadata.annotations?.[annotations.service] }]
       : [],
@@ -60,7 +60,7 @@ function serviceObjects(snapshot: Snapshot, ready: 0 | 1 = 1, pods: Pod[] = []):
               uid: `${kind}-${index}`,
               generation: 1,
               resourceVersion: '1',
-              creationTimestamp: at(-60),
+              creationTimestamp: formatTime(-60),
               annotations: { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: computeHash(manifest) },
             },
             ...rest,
@@ -108,7 +108,7 @@ const appTemplate = z.looseObject({
 });
 
 test('gives a service a volume, a Secret, a policy, an address and one sandboxed replica', () => {
-  const snapshot = snapshotOf(withServices(db, cache));
+  const snapshot = createSnapshot(withServices(db, cache));
   const kinds = made(snapshot).flatMap(({ manifest, service }) =>
     service === undefined ? [] : [`${manifest.kind} ${service}`],
   );
@@ -132,7 +132,7 @@ test('gives a service a volume, a Secret, a policy, an address and one sandboxed
 });
 
 test("lets only this app's pods reach its service, and the service reach nothing", () => {
-  const snapshot = snapshotOf(withServices(db));
+  const snapshot = createSnapshot(withServices(db));
   assert.deepEqual(of(snapshot, 'NetworkPolicy', 'db')['spec'], {
     podSelector: {
       matchLabels: {
@@ -153,8 +153,8 @@ test("lets only this app's pods reach its service, and the service reach nothing
 });
 
 test('names services differently from any app, with other names and passwords for another app', () => {
-  const one = snapshotOf(withServices(db));
-  const other = snapshotOf({ ...withServices(db), metadata: { ...withServices(db).metadata, uid: 'uid-2' } });
+  const one = createSnapshot(withServices(db));
+  const other = createSnapshot({ ...withServices(db), metadata: { ...withServices(db).metadata, uid: 'uid-2' } });
   const names = [one, other].map((each) => of(each, 'Deployment', 'db').metadata.name);
   assert.ok(
     names.every((name) => name.length > 40 && name.length <= 63),
@@ -171,14 +171,14 @@ test('names services differently from any app, with other names and passwords fo
 
 test("waits for the app's services, then connects by name and by the usual variables", () => {
   const of_ = withServices(db, { ...cache, env: [{ name: 'REDIS_PASSWORD', value: '' }] });
-  const before = snapshotOf(of_);
-  const waiting = outcome(before);
+  const before = createSnapshot(of_);
+  const waiting = decideStatus(before);
   assert.ok(waiting.conditions.includes('Deployed=Unknown ServicesStarting'), waiting.conditions.join());
   assert.deepEqual(waiting.status.services, [
     { name: 'db', type: 'postgres', ready: false, message: 'it is being created' },
     { name: 'cache', type: 'redis', ready: false, message: 'it is being created' },
   ]);
-  const ready = snapshotOf(of_, { serviceObjects: serviceObjects(before) });
+  const ready = createSnapshot(of_, { serviceObjects: serviceObjects(before) });
   const { spec } = appTemplate.parse(of(ready, 'Deployment')).spec.template;
   assert.deepEqual(spec.hostAliases, [
     { ip: '10.96.0.7', hostnames: ['db'] },
@@ -189,7 +189,7 @@ test("waits for the app's services, then connects by name and by the usual varia
   assert.equal(env.get('PGHOST'), 'db');
   assert.equal(env.get('REDIS_URL'), 'redis://cache:6379');
   assert.equal([...env.keys()][0], 'MOORAGE_DB_PASSWORD');
-  assert.deepEqual(outcome(ready).status.services, [
+  assert.deepEqual(decideStatus(ready).status.services, [
     { name: 'db', type: 'postgres', ready: true },
     { name: 'cache', type: 'redis', ready: true },
   ]);
@@ -197,23 +197,25 @@ test("waits for the app's services, then connects by name and by the usual varia
 
 test("opens the app's policy to its own services, and not at all without any", () => {
   const egress = (of_: ReturnType<typeof app>): string =>
-    JSON.stringify(of(snapshotOf(of_, { serviceObjects: serviceObjects(snapshotOf(of_)) }), 'NetworkPolicy')['spec']);
+    JSON.stringify(
+      of(createSnapshot(of_, { serviceObjects: serviceObjects(createSnapshot(of_)) }), 'NetworkPolicy')['spec'],
+    );
   assert.ok(egress(withServices(db)).includes('"app.kubernetes.io/component":"service"'));
   assert.ok(!egress(withServices()).includes('"app.kubernetes.io/component":"service"'));
 });
 
 test('rejects a type without an image by name, and creates nothing', () => {
-  const refused = outcome(snapshotOf(withServices({ ...db, name: 'search', type: 'meilisearch' })));
+  const refused = decideStatus(createSnapshot(withServices({ ...db, name: 'search', type: 'meilisearch' })));
   assert.equal(refused.status.rejection?.rule, 'services/unavailable');
   assert.match(refused.status.rejection.message, /search is of type meilisearch/);
   assert.match(refused.status.rejection.fix, /postgres, redis/);
   assert.ok(!refused.decision.actions.some(({ action }) => JSON.stringify(action).includes('"kind":"Deployment"')));
-  const many = outcome(snapshotOf(withServices(...[1, 2, 3, 4, 5].map((n) => ({ ...db, name: `db${n}` })))));
+  const many = decideStatus(createSnapshot(withServices(...[1, 2, 3, 4, 5].map((n) => ({ ...db, name: `db${n}` })))));
   assert.equal(many.status.rejection?.rule, 'services/too-many');
 });
 
 test('limits a service to what the installation allows', () => {
-  const greedy = snapshotOf(withServices({ ...db, memory: '64Gi', disk: '500Gi' }));
+  const greedy = createSnapshot(withServices({ ...db, memory: '64Gi', disk: '500Gi' }));
   assert.equal(
     workload.parse(of(greedy, 'Deployment', 'db')).spec.template.spec.containers[0]?.resources.limits['memory'],
     config.run.services.maximum.memory,
@@ -222,7 +224,7 @@ test('limits a service to what the installation allows', () => {
 });
 
 test('stops a new release if a service keeps crashing, with the last lines of its log', () => {
-  const before = snapshotOf(withServices(db));
+  const before = createSnapshot(withServices(db));
   const pod = {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -231,7 +233,7 @@ test('stops a new release if a service keeps crashing, with the last lines of it
       namespace: 'moorage-apps',
       uid: 'db-1',
       resourceVersion: '1',
-      creationTimestamp: at(-50),
+      creationTimestamp: formatTime(-50),
       annotations: { [annotations.service]: 'db' },
     },
     status: {
@@ -246,34 +248,36 @@ test('stops a new release if a service keeps crashing, with the last lines of it
       ],
     },
   } as unknown as Pod;
-  const { status } = outcome(snapshotOf(withServices(db), { serviceObjects: serviceObjects(before, 0, [pod]) }));
+  const { status } = decideStatus(
+    createSnapshot(withServices(db), { serviceObjects: serviceObjects(before, 0, [pod]) }),
+  );
   assert.equal(status.rejection?.rule, 'services/crashed');
   assert.match(status.rejection.message, /db \(postgres\) does not start/);
   assert.match(status.rejection.log ?? '', /incompatible data directory/);
 });
 
 test('keeps a live app live if its service fails, and reports it', () => {
-  const of_ = app({ services: [db] as never }, live(first));
-  const ready = serviceObjects(snapshotOf(of_));
-  const whole = deployed(of_, undefined, undefined, { serviceObjects: ready });
-  assert.equal(outcome(snapshotOf(of_, { ...whole, serviceObjects: ready })).status.phase, 'Live');
-  const lost = outcome(snapshotOf(of_, { ...whole, serviceObjects: serviceObjects(snapshotOf(of_), 0) }));
+  const of_ = app({ services: [db] as never }, createLiveStatus(first));
+  const ready = serviceObjects(createSnapshot(of_));
+  const whole = createDeployed(of_, undefined, undefined, { serviceObjects: ready });
+  assert.equal(decideStatus(createSnapshot(of_, { ...whole, serviceObjects: ready })).status.phase, 'Live');
+  const lost = decideStatus(createSnapshot(of_, { ...whole, serviceObjects: serviceObjects(createSnapshot(of_), 0) }));
   assert.equal(lost.status.phase, 'Live');
   assert.ok(lost.conditions.includes('Deployed=False ServiceNotReady'), lost.conditions.join());
 });
 
 test('deletes a service that is no longer declared, and keeps its volume', () => {
-  const both = app({ services: [db, cache] as never }, live(first));
-  const all = serviceObjects(snapshotOf(both));
-  const less = app({ services: [db] as never }, live(first));
-  const own = deployed(less, undefined, undefined, { serviceObjects: all });
-  const ended = outcome(snapshotOf(less, { ...own, serviceObjects: all })).decision.actions.flatMap(({ action }) =>
-    action.kind === 'delete' ? [action.resource.kind] : [],
+  const both = app({ services: [db, cache] as never }, createLiveStatus(first));
+  const all = serviceObjects(createSnapshot(both));
+  const less = app({ services: [db] as never }, createLiveStatus(first));
+  const own = createDeployed(less, undefined, undefined, { serviceObjects: all });
+  const ended = decideStatus(createSnapshot(less, { ...own, serviceObjects: all })).decision.actions.flatMap(
+    ({ action }) => (action.kind === 'delete' ? [action.resource.kind] : []),
   );
   assert.deepEqual(ended, ['Deployment', 'Service', 'NetworkPolicy']);
 });
 
 test("stops a suspended app's services and keeps their data", () => {
-  const asleep = app({ services: [db] as never, suspend: true }, live(first));
-  assert.equal(workload.parse(of(snapshotOf(asleep), 'Deployment', 'db')).spec.replicas, 0);
+  const asleep = app({ services: [db] as never, suspend: true }, createLiveStatus(first));
+  assert.equal(workload.parse(of(createSnapshot(asleep), 'Deployment', 'db')).spec.replicas, 0);
 });

@@ -5,7 +5,7 @@ import { test } from 'vitest';
 import { pipelineInput } from '../../../../../../../controller/pipeline/contract.ts';
 import type { ReviewContext, Rule } from '../../../../../../../controller/pipeline/review/rule.ts';
 import { license } from '../../../../../../../controller/pipeline/review/rules/license/license.ts';
-import { foundBy, mit, sampleContext } from '../../../../../../support/pipeline/sample.ts';
+import { listFoundRules, mit, sampleContext } from '../../../../../../support/pipeline/sample.ts';
 
 const clause =
   '\n"Commons Clause" License Condition v1.0\nThe License does not include the right to Sell the Software.\n';
@@ -240,6 +240,6 @@ const cases: readonly { name: string; rule: Rule; context: ReviewContext; expect
 
 for (const { name, rule, context, expect } of cases) {
   test(name, async () => {
-    assert.deepEqual(await foundBy(rule, context), expect);
+    assert.deepEqual(await listFoundRules(rule, context), expect);
   });
 }
