@@ -65,14 +65,14 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
   async function releaseRoomless(jobs: readonly Job[], log: Logger, signal: AbortSignal): Promise<Job[]> {
     const keptJobs: Job[] = [];
     for (const job of jobs) {
-      const found = isRunning(job) ? findRoomless(job, options.listPods(job)) : undefined;
-      if (found === undefined || now() - found.since < options.schedulingMs) {
+      const shortage = isRunning(job) ? findRoomless(job, options.listPods(job)) : undefined;
+      if (shortage === undefined || now() - shortage.since < options.schedulingMs) {
         keptJobs.push(job);
         continue;
       }
       try {
-        await patch(job, { annotations: { [annotations.noRoom]: formatNoRoom(job, found.reason, now()) } }, signal);
-        log.warn({ job: job.metadata.name, reason: found.reason }, 'build found no space, slot released');
+        await patch(job, { annotations: { [annotations.noRoom]: formatNoRoom(job, shortage.reason, now()) } }, signal);
+        log.warn({ job: job.metadata.name, reason: shortage.reason }, 'build found no space, slot released');
       } catch (error) {
         if (!isApiStatus(error, 409)) throw error;
         keptJobs.push(job);

@@ -28,7 +28,7 @@ export function isRunning(job: Job): boolean {
  */
 export function sortQueue(jobs: readonly Job[]): Job[] {
   const running = countBySubmitter(jobs.filter(isRunning));
-  const served = findLastStarts(jobs);
+  const lastStarts = findLastStarts(jobs);
   const ahead = new Map<string, number>(running);
   return jobs
     .filter(isQueued)
@@ -37,7 +37,7 @@ export function sortQueue(jobs: readonly Job[]): Job[] {
       const submitter = readSubmitter(job);
       const round = ahead.get(submitter) ?? 0;
       ahead.set(submitter, round + 1);
-      return { job, round, since: Math.max(readQueuedAt(job), served.get(submitter) ?? 0) };
+      return { job, round, since: Math.max(readQueuedAt(job), lastStarts.get(submitter) ?? 0) };
     })
     .sort((a, b) => a.round - b.round || a.since - b.since || compareArrival(a.job, b.job))
     .map(({ job }) => job);
@@ -46,14 +46,14 @@ export function sortQueue(jobs: readonly Job[]): Job[] {
 /** Selects the Jobs that can start now: within both limits, except those that have just found no room. */
 export function selectNext(jobs: readonly Job[], limits: BuildLimits, now: number): Job[] {
   const running = jobs.filter(isRunning);
-  const taken = countBySubmitter(running);
+  const slotsTaken = countBySubmitter(running);
   const chosen: Job[] = [];
   for (const job of sortQueue(jobs)) {
     if (running.length + chosen.length >= limits.concurrency) break;
     const submitter = readSubmitter(job);
-    const ownBuilds = taken.get(submitter) ?? 0;
+    const ownBuilds = slotsTaken.get(submitter) ?? 0;
     if (ownBuilds >= limits.perSubmitter || isWaitingForRoom(job, now)) continue;
-    taken.set(submitter, ownBuilds + 1);
+    slotsTaken.set(submitter, ownBuilds + 1);
     chosen.push(job);
   }
   return chosen;

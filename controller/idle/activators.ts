@@ -28,7 +28,7 @@ export interface ActivityTaskOptions {
 export function createActivityTask(options: ActivityTaskOptions): (signal: AbortSignal) => Promise<void> {
   const { pool, record, onChange, listApps, log } = options;
   return async (signal) => {
-    let known = record.getActivatorState(Date.now());
+    let activatorState = record.getActivatorState(Date.now());
     while (!signal.aborted) {
       try {
         record.take(await pool.readReports(signal), Date.now()).forEach(onChange);
@@ -36,8 +36,8 @@ export function createActivityTask(options: ActivityTaskOptions): (signal: Abort
         log.warn({ error: toErrorMessage(error) }, 'the activators did not respond: no app goes to rest');
       }
       const activators = record.getActivatorState(Date.now());
-      if (activators !== known) listApps().forEach(onChange);
-      known = activators;
+      if (activators !== activatorState) listApps().forEach(onChange);
+      activatorState = activators;
       await sleep(systemClock, options.intervalMs, signal);
     }
   };
@@ -57,13 +57,15 @@ export function createActivatorPool(client: Client, namespace: string): Activato
   /** Listed for each call: a pod that is missing here could have a request in progress that would go unnoticed. */
   async function listOrigins(signal?: AbortSignal): Promise<string[]> {
     const labelSelector = `kubernetes.io/service-name=${activator.name}-control`;
-    const found: string[] = [];
+    const origins: string[] = [];
     for await (const slice of client.listAll(endpointSlices, { namespace, labelSelector, signal })) {
       const port = slice.ports?.find(({ name }) => name === 'control')?.port ?? activator.controlPort;
       for (const { addresses } of slice.endpoints ?? [])
-        found.push(...addresses.map((address) => `http://${address.includes(':') ? `[${address}]` : address}:${port}`));
+        origins.push(
+          ...addresses.map((address) => `http://${address.includes(':') ? `[${address}]` : address}:${port}`),
+        );
     }
-    return [...new Set(found)];
+    return [...new Set(origins)];
   }
 
   async function closeAll(request: CloseRequest): Promise<boolean> {

@@ -48,17 +48,17 @@ class IndexedTree implements Tree {
   }
 
   readFile(path: string, bytes = defaultReadBytes): string | undefined {
-    const found = this.#byPath.get(path);
-    return found?.kind === 'file' && found.unreadableName !== true ? this.#read(path, bytes) : undefined;
+    const entry = this.#byPath.get(path);
+    return entry?.kind === 'file' && entry.unreadableName !== true ? this.#read(path, bytes) : undefined;
   }
 
   getSubtree(folder: string): Tree {
     if (folder === '.') return this;
     const prefix = `${folder}/`;
-    const inside = this.entries
+    const entries = this.entries
       .filter((each) => each.path.startsWith(prefix))
       .map((each) => ({ ...each, path: each.path.slice(prefix.length) }));
-    return new IndexedTree(inside, (path, bytes) => this.#read(`${prefix}${path}`, bytes));
+    return new IndexedTree(entries, (path, bytes) => this.#read(`${prefix}${path}`, bytes));
   }
 }
 

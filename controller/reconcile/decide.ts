@@ -99,8 +99,8 @@ function createGatedStep<Need>({ condition, findNeed, run, runWithoutNeed }: Ste
   return {
     condition,
     run(snapshot, progress) {
-      const found = findNeed(snapshot, progress);
-      if (found !== undefined && found !== false) return run(snapshot, progress, found);
+      const need = findNeed(snapshot, progress);
+      if (need !== undefined && need !== false) return run(snapshot, progress, need);
       return runWithoutNeed?.(snapshot, progress) ?? {};
     },
   };

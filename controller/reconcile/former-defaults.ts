@@ -22,14 +22,14 @@ export function createDefaultsRemover(
   return async (app, signal) => {
     if (!hasEveryDefault(app.spec) || tried.has(app.metadata.uid)) return app;
     // The cache keeps no managed fields.
-    const whole = await client.get(hostedApps, app.metadata, { signal });
-    if (whole === undefined || whole.metadata.uid !== app.metadata.uid) return app;
-    const removed = findFormerDefaults(whole);
+    const fullApp = await client.get(hostedApps, app.metadata, { signal });
+    if (fullApp === undefined || fullApp.metadata.uid !== app.metadata.uid) return app;
+    const removed = findFormerDefaults(fullApp);
     if (removed.length === 0) {
       tried.add(app.metadata.uid);
       return app;
     }
-    const { uid, resourceVersion } = whole.metadata;
+    const { uid, resourceVersion } = fullApp.metadata;
     const spec = removed.reduce<Fields>((patch, path) => setNull(patch, path), {});
     // The version makes it fail (409, retried) if someone has just set one of them.
     const patched = await client.patch(

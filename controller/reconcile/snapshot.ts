@@ -135,14 +135,14 @@ function parseApp(object: HostedAppObject): HostedApp {
  */
 function createAppMask(app: HostedApp, config: InstallationConfig): SecretMask {
   const { spec } = applySettings(app, app.status?.settings?.values);
-  const whole: HostedApp = { ...app, spec };
+  const fullApp: HostedApp = { ...app, spec };
   const { models, services } = config.run;
   const { name, uid } = app.metadata;
   const set = [...spec.run.env, ...spec.build.env, ...spec.services.flatMap(({ env }) => env)];
   return createSecretMask({
     values: [
-      ...spec.services.map((service) => derivePassword(whole, service, services.passwordSecret)),
-      ...deriveGeneratedValues(whole, services.passwordSecret),
+      ...spec.services.map((service) => derivePassword(fullApp, service, services.passwordSecret)),
+      ...deriveGeneratedValues(fullApp, services.passwordSecret),
       models === undefined ? undefined : createAppToken({ name, uid }, models.tokenSecret),
       createPushToken({ name, uid }, config.registry.tokenSecret),
       ...set.filter(({ name: variable }) => isSecretName(variable)).map(({ value }) => value),

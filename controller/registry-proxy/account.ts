@@ -41,14 +41,14 @@ export function createAuthorizer(upstream: Upstream, now: () => number = Date.no
       scheme = undefined;
       throw error;
     });
-    const known = await scheme;
-    if (known.kind === 'none') return undefined;
-    if (known.kind === 'basic') return `Basic ${upstream.credentials}`;
+    const knownScheme = await scheme;
+    if (knownScheme.kind === 'none') return undefined;
+    if (knownScheme.kind === 'basic') return `Basic ${upstream.credentials}`;
     const key = scopes.join(' ');
     const cached = tokens.get(key);
     if (cached !== undefined && cached.until > now()) return `Bearer ${cached.value}`;
     for (const [each, { until }] of tokens) if (until <= now()) tokens.delete(each);
-    const { value, seconds } = await requestToken(known, scopes, upstream.credentials);
+    const { value, seconds } = await requestToken(knownScheme, scopes, upstream.credentials);
     tokens.set(key, { value, until: now() + seconds * 1000 - spareMilliseconds });
     return `Bearer ${value}`;
   };
@@ -103,12 +103,12 @@ const dockerConfig = z.object({ auths: z.record(z.string(), entry).default({}) }
  */
 export function findCredentials(host: string, text: string): string | undefined {
   const { auths } = dockerConfig.parse(JSON.parse(text));
-  const found = Object.entries(auths).find(([name]) => parseHost(name) === host)?.[1];
-  if (found === undefined) return undefined;
-  if (found.auth !== undefined && found.auth !== '') return found.auth;
-  return found.username === undefined
+  const credentials = Object.entries(auths).find(([name]) => parseHost(name) === host)?.[1];
+  if (credentials === undefined) return undefined;
+  if (credentials.auth !== undefined && credentials.auth !== '') return credentials.auth;
+  return credentials.username === undefined
     ? undefined
-    : Buffer.from(`${found.username}:${found.password ?? ''}`).toString('base64');
+    : Buffer.from(`${credentials.username}:${credentials.password ?? ''}`).toString('base64');
 }
 
 /** Docker's files name a registry by its host or by a URL. */

@@ -143,13 +143,13 @@ export function createRetentionTask(options: RetentionOptions): (signal: AbortSi
 
 /** Groups claims by identity. Claims owned by a HostedApp of an earlier version have none yet and are left to it. */
 function groupByIdentity(claims: readonly PersistentVolumeClaim[]): Map<string, PersistentVolumeClaim[]> {
-  const found = new Map<string, PersistentVolumeClaim[]>();
+  const groups = new Map<string, PersistentVolumeClaim[]>();
   for (const claim of claims) {
     const identity = claim.metadata.labels?.[labels.data];
     if (identity === undefined || claim.metadata.deletionTimestamp !== undefined) continue;
-    found.set(identity, [...(found.get(identity) ?? []), claim]);
+    groups.set(identity, [...(groups.get(identity) ?? []), claim]);
   }
-  return found;
+  return groups;
 }
 
 /** Deletes the data of one identity if its app is gone and all of it has expired. */

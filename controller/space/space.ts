@@ -78,13 +78,13 @@ export function createSpace(options: SpaceOptions): Space {
     if (signal.aborted) return;
     const nodes = new Map(read.filter((each) => each !== undefined));
     disks.replaceSamples([...nodes.values()]);
-    const found = findShortage({ nodes, registryClaim, refusedAt: refused }, options.reserve, now());
-    metrics.short.set(found === undefined ? 0 : 1);
-    const hasChanged = (found === undefined) !== (shortage === undefined);
-    shortage = found;
+    const newShortage = findShortage({ nodes, registryClaim, refusedAt: refused }, options.reserve, now());
+    metrics.short.set(newShortage === undefined ? 0 : 1);
+    const hasChanged = (newShortage === undefined) !== (shortage === undefined);
+    shortage = newShortage;
     if (!hasChanged) return;
-    if (found === undefined) log.info({}, 'there is disk space for builds again');
-    else log.warn({ shortage: found }, 'no build is started for lack of disk space');
+    if (newShortage === undefined) log.info({}, 'there is disk space for builds again');
+    else log.warn({ shortage: newShortage }, 'no build is started for lack of disk space');
     for (const listener of listeners) listener();
   }
 

@@ -95,11 +95,11 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
 function rememberUses(before: ReadonlyMap<string, History>, samples: readonly UsageSample[]): Map<string, History> {
   return new Map(
     samples.map((sample) => {
-      const known = before.get(sample.pod);
-      const use = known === undefined ? undefined : measureUse(known.sample, sample);
+      const history = before.get(sample.pod);
+      const use = history === undefined ? undefined : measureUse(history.sample, sample);
       // The kubelet measures at its own interval: the same sample twice is no news.
-      if (known?.sample.at === sample.at) return [sample.pod, known];
-      const uses = [...(known?.uses ?? []), ...(use === undefined ? [] : [use])];
+      if (history?.sample.at === sample.at) return [sample.pod, history];
+      const uses = [...(history?.uses ?? []), ...(use === undefined ? [] : [use])];
       return [sample.pod, { sample, uses: uses.filter(({ at }) => sample.at - at < rememberedMs) }];
     }),
   );
@@ -150,11 +150,11 @@ const settledMs = 60_000;
 const worthwhile = { raise: 1.2, lower: 0.7 };
 
 /** Measures the use between two samples; undefined if the container was restarted between them. */
-export function measureUse(before: UsageSample, after: UsageSample): Use | undefined {
-  const seconds = (after.at - before.at) / 1000;
-  const used = after.cpuSeconds - before.cpuSeconds;
+export function measureUse(earlier: UsageSample, later: UsageSample): Use | undefined {
+  const seconds = (later.at - earlier.at) / 1000;
+  const used = later.cpuSeconds - earlier.cpuSeconds;
   if (seconds <= 0 || used < 0) return undefined;
-  return { at: after.at, cpuMilli: (used / seconds) * 1000, memoryBytes: after.memoryBytes };
+  return { at: later.at, cpuMilli: (used / seconds) * 1000, memoryBytes: later.memoryBytes };
 }
 
 /** Chooses requests that fit the uses better than the present ones; undefined if these are good enough. */

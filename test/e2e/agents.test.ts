@@ -6,11 +6,11 @@ import { connectA2aClient } from '../support/agents/a2a-client.ts';
 import { aiSdkModelJobs, connectAiSdk } from '../support/agents/ai-sdk.ts';
 import { connectMcpClient, type ConnectedClient } from '../support/agents/mcp-client.ts';
 import { openAiJobs } from '../support/agents/openai.ts';
-import type { Job, Place } from '../support/agents/place.ts';
+import type { Job, Site } from '../support/agents/place.ts';
 import { toolJobs } from '../support/agents/tool-jobs.ts';
 import { baseUrl, localFetch } from '../support/cluster.ts';
 
-const place: Place = { baseUrl: baseUrl.origin, fetch: localFetch };
+const place: Site = { baseUrl: baseUrl.origin, fetch: localFetch };
 
 function does({ name, run }: Job): void {
   test(name, async (context) => {
@@ -18,7 +18,7 @@ function does({ name, run }: Job): void {
   });
 }
 
-const kinds: Readonly<Record<string, (place: Place) => Promise<ConnectedClient>>> = {
+const kinds: Readonly<Record<string, (place: Site) => Promise<ConnectedClient>>> = {
   'the official MCP client': connectMcpClient,
   'the AI SDK': connectAiSdk,
   'an agent of A2A': connectA2aClient,

@@ -225,16 +225,16 @@ export function findExposedPort(config: unknown): number | undefined {
  * limit what is written there. `disks`: the paths where the app has one.
  */
 export function warnAboutVolumes(config: unknown, file: string, disks: ReadonlySet<string>): Finding[] {
-  const declared = Object.keys(imageConfig.safeParse(config).data?.config?.Volumes ?? {});
-  const volumes = declared.filter((path) => !disks.has(path.replace(/(?!^)\/+$/, '')));
+  const declaredVolumes = Object.keys(imageConfig.safeParse(config).data?.config?.Volumes ?? {});
+  const volumes = declaredVolumes.filter((path) => !disks.has(path.replace(/(?!^)\/+$/, '')));
   if (volumes.length === 0) return [];
-  const shown = keepHead(toOneLine(volumes.join(', ')), 200);
+  const volumeList = keepHead(toOneLine(volumes.join(', ')), 200);
   return [
     {
       rule: 'dockerfile/volume',
       severity: 'warning',
       file,
-      message: `VOLUME (${shown}) has no effect: files written there go to the app's temporary disk, and a folder that is missing in the image is not created.`,
+      message: `VOLUME (${volumeList}) has no effect: files written there go to the app's temporary disk, and a folder that is missing in the image is not created.`,
       fix: 'Create the folder in the Dockerfile (RUN mkdir -p …); for persistent data, add a volume (run.volumes in moorage.yaml).',
     },
   ];

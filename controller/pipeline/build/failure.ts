@@ -152,8 +152,8 @@ function judgeStep(error: string, stepLog: string, build: FailedBuild, at: Excer
 /** Names the step as its author knows it: the instruction, or the planner's purpose for it. */
 function formatStepName(build: FailedBuild, at: Excerpt | undefined): string {
   const planned = build.authored === undefined ? findStepNote(build.dockerfile, at)?.what : undefined;
-  const what = planned ?? toOneLine(at?.text ?? '');
-  return what === '' ? 'A step of the build' : `The step "${keepHead(what, 200)}"`;
+  const step = planned ?? toOneLine(at?.text ?? '');
+  return step === '' ? 'A step of the build' : `The step "${keepHead(step, 200)}"`;
 }
 
 /** Finds the planner's note about the step that the excerpt points at. */
@@ -192,18 +192,18 @@ function suggestAlternative(name: string): string {
 
 /** Judges a FROM image that cannot be pulled. @returns undefined if the image did not cause the failure */
 function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | undefined {
-  const [, name, why] = unresolvedImage.exec(error) ?? [];
-  if (name === undefined || why === undefined) return undefined;
+  const [, name, reason] = unresolvedImage.exec(error) ?? [];
+  if (name === undefined || reason === undefined) return undefined;
   const rule = {
     rule: 'build/base-image',
     severity: 'error',
     ...toPosition(build, findImageLine(build, name)),
   } as const;
   const isMirrored = build.mirrored?.includes(parseRegistryHost(name)) === true;
-  const closed = judgeClosedImage(name, isMirrored ? '' : why, error);
+  const closed = judgeClosedImage(name, isMirrored ? '' : reason, error);
   if (closed !== undefined) return { ...rule, ...closed };
-  if (isMirrored || absentErrors.test(why)) return { ...rule, ...describeAbsentImage(name, isMirrored) };
-  return networkErrors.test(why) ? judgeUnavailableImage(build, name, why, rule) : undefined;
+  if (isMirrored || absentErrors.test(reason)) return { ...rule, ...describeAbsentImage(name, isMirrored) };
+  return networkErrors.test(reason) ? judgeUnavailableImage(build, name, reason, rule) : undefined;
 }
 
 function describeAbsentImage(name: string, isMirrored: boolean): Pick<Finding, 'message' | 'fix'> {
@@ -225,15 +225,15 @@ function describeMirrorMiss(host: string): string {
 function judgeUnavailableImage(
   build: FailedBuild,
   name: string,
-  why: string,
+  reason: string,
   rule: Pick<Finding, 'rule' | 'severity'>,
 ): Finding | Fault {
-  const fault = `the base image ${name} could not be fetched: ${keepHead(why, 300)}`;
+  const fault = `the base image ${name} could not be fetched: ${keepHead(reason, 300)}`;
   if (build.authored === undefined || name.startsWith('docker.io/')) return new Fault(fault);
   if (build.doubted !== true) return new DoubtfulFault(fault);
   return {
     ...rule,
-    message: `The base image ${name} could not be fetched, also when tried again: ${keepHead(why, 300)}`,
+    message: `The base image ${name} could not be fetched, also when tried again: ${keepHead(reason, 300)}`,
     fix: `Wait until its registry can be reached and submit the repository again, or use another image in FROM. ${suggestAlternative(name)}`,
   };
 }
@@ -242,7 +242,7 @@ function judgeUnavailableImage(
  * Judges images that no retry can fetch: images of other apps, or from a registry whose name does not resolve because
  * it is misspelt or permanently blocked here.
  */
-function judgeClosedImage(name: string, why: string, error: string): Pick<Finding, 'message' | 'fix'> | undefined {
+function judgeClosedImage(name: string, reason: string, error: string): Pick<Finding, 'message' | 'fix'> | undefined {
   if (/denied by policy|not allowed by policy|source "?docker-image.*denied/i.test(error)) {
     return {
       message: `The base image ${name} cannot be used.`,
@@ -250,7 +250,7 @@ function judgeClosedImage(name: string, why: string, error: string): Pick<Findin
     };
   }
   const host = parseRegistryHost(name);
-  if (host === 'docker.io' || !why.includes('no such host')) return undefined;
+  if (host === 'docker.io' || !reason.includes('no such host')) return undefined;
   return {
     message: `The base image ${name} cannot be pulled: no registry was found at ${host}.`,
     fix: `Check the registry in FROM. If it is correct, this installation cannot reach it; only the operator of this installation can change that. ${suggestAlternative(name)}`,

@@ -237,16 +237,16 @@ const strongest = ['build/disk', 'build/memory'];
 /** Suggests a fix; never undefined. If a package could not be fetched, that explains all later output. */
 export function suggestFix(log: string): Fix {
   const lines = log.split('\n').map((line) => line.slice(0, 2_000));
-  const found = findPattern(lines);
-  if (found !== undefined && strongest.includes(found.rule)) return found;
+  const match = findPattern(lines);
+  if (match !== undefined && strongest.includes(match.rule)) return match;
   const network = findNetworkFault(lines);
-  if (network !== undefined && !isEarlier(found, lines, network)) return toNetworkFix(network);
-  return toMissingProgramFix(lines) ?? found ?? toFallback(findErrorLine(log));
+  if (network !== undefined && !isEarlier(match, lines, network)) return toNetworkFix(network);
+  return toMissingProgramFix(lines) ?? match ?? toFallback(findErrorLine(log));
 }
 
 /** A certain error that precedes the network error is not caused by it. */
-function isEarlier(found: Match | undefined, lines: readonly string[], network: NetworkFault): boolean {
-  return found?.isCertain === true && lines.indexOf(found.line) < network.index;
+function isEarlier(match: Match | undefined, lines: readonly string[], network: NetworkFault): boolean {
+  return match?.isCertain === true && lines.indexOf(match.line) < network.index;
 }
 
 function toFallback(line: string | undefined): Fix {

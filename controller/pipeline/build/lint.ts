@@ -24,11 +24,11 @@ const lintFixes: Readonly<Record<string, string>> = {
 /** Parses the output of a `frontend.lint` request; `file` is the Dockerfile's path in the repository. */
 export function readLint(text: string, file: string): Finding[] {
   const [warnings = '', ...rest] = splitErrors(text);
-  const found = warnings
+  const lines = warnings
     .split(/^WARNING: /m)
     .slice(1, maximumFindings + 1)
     .map((block) => toWarning(block, file));
-  return [...rest.flatMap((error) => toInvalidFindings(error, file)), ...found];
+  return [...rest.flatMap((error) => toInvalidFindings(error, file)), ...lines];
 }
 
 /** Splits off the error. An error follows all warnings. */

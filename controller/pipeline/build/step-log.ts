@@ -39,10 +39,10 @@ export function shortenLog(log: string, bytes: number): string {
   if (Buffer.byteLength(text) <= bytes) return text;
   const lines = text.split('\n');
   const from = Math.max(0, findFirstError(lines) - 3);
-  const rest = lines.slice(from).join('\n');
+  const excerpt = lines.slice(from).join('\n');
   const start = from === 0 ? '' : '…\n';
-  if (Buffer.byteLength(rest) <= bytes - 4) return `${start}${rest}`;
-  return `${start}${keepHead(rest, (bytes * 2) / 3 - 10)}\n${keepTail(rest, bytes / 3 - 10)}`;
+  if (Buffer.byteLength(excerpt) <= bytes - 4) return `${start}${excerpt}`;
+  return `${start}${keepHead(excerpt, (bytes * 2) / 3 - 10)}\n${keepTail(excerpt, bytes / 3 - 10)}`;
 }
 
 const googleFonts = /Failed to fetch (?:font )?`[^`]{1,100}` from Google Fonts/;

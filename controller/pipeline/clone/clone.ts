@@ -68,8 +68,8 @@ export async function clone(
  * 1970.
  */
 async function readCommitTime(git: Git, commit: string): Promise<number> {
-  const shown = await git(['show', '--no-patch', '--format=%ct', commit]);
-  const seconds = Number(shown.stdout.trim());
+  const output = await git(['show', '--no-patch', '--format=%ct', commit]);
+  const seconds = Number(output.stdout.trim());
   return Number.isInteger(seconds) && seconds > 0 && seconds < latestTime ? seconds : 0;
 }
 

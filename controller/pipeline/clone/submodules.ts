@@ -64,15 +64,15 @@ export async function fetchSubmodules(
     const declared = parent.gitlinks.length === 0 ? new Map<string, string[]>() : await readGitmodules(parent);
     for (const link of parent.gitlinks) {
       const tooMany = findExceededLimit(parent, done);
-      const found =
+      const result =
         tooMany === undefined
           ? await fetchOne(link, parent, declared, within, deadline)
           : createMissingResult(link, tooMany);
-      done.push(toSubmodule(found, parent.prefix));
-      const below = 'below' in found ? found.below : undefined;
+      done.push(toSubmodule(result, parent.prefix));
+      const below = 'below' in result ? result.below : undefined;
       if (below !== undefined) waiting.push(below);
-      if (found.problem !== undefined)
-        work.printLine(`submodule ${parent.prefix}${link.path} is not fetched: ${found.problem}`);
+      if (result.problem !== undefined)
+        work.printLine(`submodule ${parent.prefix}${link.path} is not fetched: ${result.problem}`);
     }
   }
   return done;

@@ -51,10 +51,10 @@ function canBeBelow(tree: Tree, { build }: PlanInput, rule: string): boolean {
 
 function searchBelowTop(tree: Tree, input: PlanInput): AppFolder {
   const top = { path: '.', warnings: [] };
-  const found = listCandidates(tree, input);
-  const [only, ...more] = found;
+  const candidates = listCandidates(tree, input);
+  const [only, ...more] = candidates;
   if (only === undefined) return top;
-  if (more.length > 0) return { ...top, problem: createSeveralAppsFinding(found) };
+  if (more.length > 0) return { ...top, problem: createSeveralAppsFinding(candidates) };
   // A planned language explains itself what is missing.
   return only.kind === 'unplanned' && only.isPlanned !== true
     ? { ...top, problem: createUnplannedFinding(only) }
@@ -68,12 +68,12 @@ function searchBesideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolde
   // Packages of a workspace belong to the plan of its root.
   const isPart = ({ strategy }: Candidate): boolean => strategy === 'node' && isWorkspace(tree);
   const isBuilt = ({ folder }: Candidate): boolean => recipe.builds?.includes(folder) === true;
-  const found = listCandidates(tree, input).filter((each) => !isPart(each) && !isBuilt(each));
+  const candidates = listCandidates(tree, input).filter((each) => !isPart(each) && !isBuilt(each));
   // Pages in a folder such as docs are the app only if there is nothing else.
-  if (recipe.plan.strategy === 'static' && !tree.has('index.html') && found.length > 0)
+  if (recipe.plan.strategy === 'static' && !tree.has('index.html') && candidates.length > 0)
     return searchBelowTop(tree, input);
   if (recipe.filesOnly !== true) {
-    const pages = found.filter((each) => each.kind === 'files');
+    const pages = candidates.filter((each) => each.kind === 'files');
     return recipe.callsOnly === true && pages.length > 0
       ? {
           ...top,
@@ -81,7 +81,7 @@ function searchBesideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolde
         }
       : { ...top, warnings: pages.map(createUnbuiltFinding) };
   }
-  const servers = found.filter((each) => each.kind !== 'files');
+  const servers = candidates.filter((each) => each.kind !== 'files');
   if (servers.length === 0) return top;
   return {
     ...top,
@@ -120,16 +120,16 @@ function describe({ plan: { strategy, framework } }: Recipe): string {
   return framework === undefined ? what : `${what}, ${framework}`;
 }
 
-function createSeveralAppsFinding(found: readonly Candidate[]): Finding {
-  const named = found
+function createSeveralAppsFinding(candidates: readonly Candidate[]): Finding {
+  const candidateList = candidates
     .slice(0, maximumNamed)
     .map(({ folder, what }) => `${folder === '.' ? 'the top' : folder} (${what})`);
-  const more = found.length > named.length ? `, and ${found.length - named.length} more` : '';
-  const folder = found.find((each) => each.folder !== '.')?.folder ?? '.';
+  const more = candidates.length > candidateList.length ? `, and ${candidates.length - candidateList.length} more` : '';
+  const folder = candidates.find((each) => each.folder !== '.')?.folder ?? '.';
   return {
     rule: 'plan/several-apps',
     severity: 'error',
-    message: `The repository has several apps, and nothing says which of them to host: ${named.join(', ')}${more}.`,
+    message: `The repository has several apps, and nothing says which of them to host: ${candidateList.join(', ')}${more}.`,
     fix: `Add a Dockerfile at the top level that builds them into one image (the server also serving the built pages), or host one of them: put source.path with its folder, such as ${folder}, in moorage.yaml.`,
   };
 }
@@ -179,8 +179,8 @@ export function listAppFolders(tree: Tree): string[] {
   const found = tree.entries.flatMap((each) => {
     const folder = posix.dirname(each.path);
     const name = posix.basename(each.path);
-    const known = name === 'Dockerfile' || isMarker(name);
-    return each.kind === 'file' && known && folder !== '.' && folder.split('/').length <= 2 ? [folder] : [];
+    const isKnown = name === 'Dockerfile' || isMarker(name);
+    return each.kind === 'file' && isKnown && folder !== '.' && folder.split('/').length <= 2 ? [folder] : [];
   });
   const folders = [...new Set(found)].filter((folder) => !aside.test(folder));
   return folders.filter((folder) => !folders.some((other) => folder.startsWith(`${other}/`)));

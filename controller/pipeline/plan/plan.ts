@@ -78,8 +78,8 @@ function planLanguage(tree: Tree, input: PlanInput): Recipe {
   const isHalf =
     isAuto &&
     (markers.some((each) => !isSiteBuiltFrom(each, recipes)) || problems.some(({ language }) => language !== 'static'));
-  const whole = recipes.filter((recipe) => !isHalf || recipe.filesOnly !== true);
-  const best = whole.toSorted((one, other) => rankRecipe(one) - rankRecipe(other))[0];
+  const wholeRecipes = recipes.filter((recipe) => !isHalf || recipe.filesOnly !== true);
+  const best = wholeRecipes.toSorted((one, other) => rankRecipe(one) - rankRecipe(other))[0];
   if (best !== undefined) return mentionOther(best, recipes);
   throw new Rejected([
     rejectUnplanned(markers, recipes) ?? addHint(tree, problems[0]?.problem) ?? rejectUnknown(tree, input),
@@ -143,12 +143,12 @@ function mentionOther(best: Recipe, recipes: readonly Recipe[]): Recipe {
 }
 
 function rejectUnknown(tree: Tree, input: PlanInput): Finding {
-  const where = input.path === '.' ? 'the repository' : `folder ${input.path}`;
-  const what = input.build.strategy === 'auto' ? 'Nothing' : `Nothing for build.strategy ${input.build.strategy}`;
+  const place = input.path === '.' ? 'the repository' : `folder ${input.path}`;
+  const subject = input.build.strategy === 'auto' ? 'Nothing' : `Nothing for build.strategy ${input.build.strategy}`;
   return {
     rule: 'plan/unknown',
     severity: 'error',
-    message: `${what} that can be built was found at the top level of ${where}.`,
+    message: `${subject} that can be built was found at the top level of ${place}.`,
     fix: `Add one of: ${understood}.${suggestFolders(tree)}`,
   };
 }

@@ -83,8 +83,8 @@ const fixWaived =
 /** Applies waivers to the findings. Reports a waiver that matches nothing, because it may name the wrong file. */
 export function applyWaivers(findings: readonly Finding[], waivers: readonly Waiver[]): Finding[] {
   const waived = findings.map((finding) => {
-    const found = waivers.find((waiver) => isMatch(waiver, finding));
-    return found === undefined ? finding : soften(finding, found);
+    const usedWaiver = waivers.find((waiver) => isMatch(waiver, finding));
+    return usedWaiver === undefined ? finding : soften(finding, usedWaiver);
   });
   const unused = waivers.filter((waiver) => !findings.some((finding) => isMatch(waiver, finding)));
   return [...waived, ...unused.map(toUnusedFinding)];

@@ -20,13 +20,13 @@ type Releases = Pick<StatusFields, 'releases'>;
  */
 export function updateReleases(
   snapshot: Snapshot,
-  known: Releases,
+  knownReleases: Releases,
   wantedRelease: Release,
 ): Releases & { readonly provenInMs: number | undefined } {
   const { now, config } = snapshot;
   const compareByUse = (one: ReleaseRecord, other: ReleaseRecord): number =>
     Number(isSame(other, wantedRelease)) - Number(isSame(one, wantedRelease)) || compareReleases(one, other);
-  const releases = observeReleases(snapshot, known, wantedRelease)
+  const releases = observeReleases(snapshot, knownReleases, wantedRelease)
     .toSorted(compareByUse)
     .slice(0, keptReleases)
     .toSorted((one, other) => other.readyAt.localeCompare(one.readyAt));
@@ -39,9 +39,11 @@ export function updateReleases(
   };
 }
 
-function observeReleases(snapshot: Snapshot, known: Releases, wantedRelease: Release): ReleaseRecord[] {
+function observeReleases(snapshot: Snapshot, knownReleases: Releases, wantedRelease: Release): ReleaseRecord[] {
   const { pods, now, deployment } = snapshot;
-  const records = new Map(listKnownRecords(snapshot, known).map((record) => [formatReleaseKey(record), record]));
+  const records = new Map(
+    listKnownRecords(snapshot, knownReleases).map((record) => [formatReleaseKey(record), record]),
+  );
   const byRelease = Map.groupBy(pods, (pod) => formatReleaseKey(readCommitAndImage(pod)));
   for (const release of [wantedRelease, ...readNotedReleases(deployment)].filter((each) => each !== undefined)) {
     const releasePods = byRelease.get(formatReleaseKey(release)) ?? [];
@@ -57,19 +59,23 @@ function observeReleases(snapshot: Snapshot, known: Releases, wantedRelease: Rel
  *
  * @param current the release that serves and was not replaced; it stays unless it crashed before it was good
  */
-export function chooseFallback(known: Releases, wantedRelease: Release, current?: Release): ReleaseRecord | undefined {
-  const currentRecord = current === undefined ? undefined : findRecord(known, current);
+export function chooseFallback(
+  knownReleases: Releases,
+  wantedRelease: Release,
+  current?: Release,
+): ReleaseRecord | undefined {
+  const currentRecord = current === undefined ? undefined : findRecord(knownReleases, current);
   if (currentRecord !== undefined && (currentRecord.goodAt !== undefined || currentRecord.crashedAt === undefined))
     return currentRecord;
-  return (known.releases ?? []).filter((record) => !isSame(record, wantedRelease)).toSorted(compareReleases)[0];
+  return (knownReleases.releases ?? []).filter((record) => !isSame(record, wantedRelease)).toSorted(compareReleases)[0];
 }
 
 /**
  * Whether `fallback` should replace a wanted release that was ready before and crashes again and again. A good one is never
  * replaced; of two that have both crashed, the wanted one stays.
  */
-export function isBetter(fallback: ReleaseRecord, known: Releases, wantedRelease: Release): boolean {
-  const record = findRecord(known, wantedRelease);
+export function isBetter(fallback: ReleaseRecord, knownReleases: Releases, wantedRelease: Release): boolean {
+  const record = findRecord(knownReleases, wantedRelease);
   if (record?.goodAt !== undefined) return false;
   return record === undefined || fallback.goodAt !== undefined || fallback.crashedAt === undefined;
 }

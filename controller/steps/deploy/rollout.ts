@@ -154,9 +154,9 @@ export function findCrashLoop(
   hash: string,
   limits: AppLimits,
 ): CrashLoop | undefined {
-  const found = findLoop(snapshot, hash, limits);
+  const loop = findLoop(snapshot, hash, limits);
   const before = fields.crashLoop?.template === hash ? fields.crashLoop : undefined;
-  if (found !== undefined) return { template: hash, rejection: keepLog(found, before?.rejection) };
+  if (loop !== undefined) return { template: hash, rejection: keepLog(loop, before?.rejection) };
   return before === undefined || isRolloutOver(snapshot, fields, hash) ? undefined : before;
 }
 
@@ -190,8 +190,10 @@ function findLoop({ pods, now, config }: Snapshot, hash: string, limits: AppLimi
 }
 
 /** The log can arrive late. */
-function keepLog(found: Rejection, before: Rejection | undefined): Rejection {
-  return found.log === undefined && before?.log !== undefined ? { ...found, log: before.log } : found;
+function keepLog(rejection: Rejection, previousRejection: Rejection | undefined): Rejection {
+  return rejection.log === undefined && previousRejection?.log !== undefined
+    ? { ...rejection, log: previousRejection.log }
+    : rejection;
 }
 
 function isRolloutOver(snapshot: Snapshot, fields: StatusFields, hash: string): boolean {

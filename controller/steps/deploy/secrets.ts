@@ -85,9 +85,9 @@ export function buildModelsSecret(app: HostedApp, config: InstallationConfig): M
 export function buildModelVariables(app: HostedApp, config: InstallationConfig): Wire<V1EnvVar>[] {
   const secret = buildModelsSecret(app, config);
   if (secret === undefined) return [];
-  const taken = new Set([...app.spec.run.env, ...app.spec.run.secrets].map(({ name }) => name));
+  const takenNames = new Set([...app.spec.run.env, ...app.spec.run.secrets].map(({ name }) => name));
   return Object.entries(keys)
-    .filter(([name]) => !taken.has(name))
+    .filter(([name]) => !takenNames.has(name))
     .map(([name, key]) => ({ name, valueFrom: { secretKeyRef: { name: secret.metadata.name, key } } }));
 }
 

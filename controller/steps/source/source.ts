@@ -39,10 +39,10 @@ export function identifySource(app: HostedApp): string {
 export function runSourceStep(snapshot: Snapshot, { fields }: Progress): StepResult {
   const { app, poll, repository } = snapshot;
   const identity = identifySource(app);
-  const known = fields.source;
-  const source = readSourceHash(known?.polledFor) === readSourceHash(identity) ? known : undefined;
+  const knownSource = fields.source;
+  const source = readSourceHash(knownSource?.polledFor) === readSourceHash(identity) ? knownSource : undefined;
   if (repository instanceof RepositoryError) {
-    const outcome = reportFailure(rejectRepository(repository), known !== undefined);
+    const outcome = reportFailure(rejectRepository(repository), knownSource !== undefined);
     return { outcomes: { SourceResolved: outcome }, statusPatch: { source } };
   }
   if (poll !== undefined) return takeResult(snapshot, source, identity, poll);
@@ -58,7 +58,7 @@ type Source = NonNullable<StatusFields['source']>;
 
 function takeResult(
   snapshot: Snapshot,
-  known: Source | undefined,
+  knownSource: Source | undefined,
   identity: string,
   result: RevisionResult,
 ): StepResult {
@@ -68,7 +68,7 @@ function takeResult(
     const outcome = reportResolved(source, computeDueMs(snapshot, source, identity));
     return { outcomes: { SourceResolved: outcome }, statusPatch: { source } };
   }
-  const source = known === undefined ? undefined : { ...known, polledAt, polledFor: identity };
+  const source = knownSource === undefined ? undefined : { ...knownSource, polledAt, polledFor: identity };
   const afterMs = source === undefined ? addJitter(snapshot.app, retryMs) : computeDueMs(snapshot, source, identity);
   const outcome =
     !result.final && source === undefined

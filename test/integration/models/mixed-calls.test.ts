@@ -16,7 +16,7 @@ import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgre
 import { startBilledLiteLlm, type BilledLiteLlm } from '../../support/models/billed-litellm.ts';
 import { endApis, runInParallel, createCatalogMocks, startApi, type ApiProcess } from '../../support/models/lab.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
-import { waysIn, type Shown } from '../../support/models/ways-in.ts';
+import { waysIn, type ShownCost } from '../../support/models/ways-in.ts';
 import { chooseRepetitions } from '../../support/repetitions.ts';
 
 const calls = chooseRepetitions({ usual: 240, deep: 10_000 });
@@ -90,7 +90,7 @@ async function startReplicas(databaseUrl: string): Promise<{ urlOf(index: number
 test(`${calls} mixed calls, with a process killed after each ${between}: shown = ledger = router's bill`, async (context) => {
   const databaseUrl = await postgres.createDatabase('mixed');
   const apis = await startReplicas(databaseUrl);
-  const shown: Shown[] = [];
+  const shown: ShownCost[] = [];
   let lost = 0;
   let done = 0;
   let killing = Promise.resolve();
@@ -167,7 +167,7 @@ function expectBilled({ id, state, cost, used }: LedgerRow, spent: ReadonlyMap<s
 }
 
 /** An answer whose cost was not yet known shows none; what it shows is what its calls of models cost. */
-function expectShown({ way, request, cost, pending }: Shown, rows: readonly LedgerRow[]): void {
+function expectShown({ way, request, cost, pending }: ShownCost, rows: readonly LedgerRow[]): void {
   const own = rows.filter((row) => row.request === request);
   assert.notEqual(own.length, 0, `${way}: ${request} is not in the ledger`);
   if (pending) return;

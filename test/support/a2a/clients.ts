@@ -72,7 +72,7 @@ export function formatEvent({ payload }: StreamResponse): string {
     case 'task':
       return `task ${formatState(payload.value)}`;
     case 'statusUpdate':
-      return `status ${formatState(payload.value)}${wordsOf(payload.value)}`;
+      return `status ${formatState(payload.value)}${formatWords(payload.value)}`;
     case 'artifactUpdate':
       return `artifact ${payload.value.artifact?.parts.map(({ content }) => content?.$case).join('+') ?? ''}`;
     default:
@@ -80,7 +80,7 @@ export function formatEvent({ payload }: StreamResponse): string {
   }
 }
 
-function wordsOf({ status }: Pick<Task, 'status'>): string {
+function formatWords({ status }: Pick<Task, 'status'>): string {
   const said = status?.message?.parts[0]?.content;
   return said?.$case === 'text' ? `: ${said.value}` : '';
 }

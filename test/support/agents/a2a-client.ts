@@ -4,10 +4,10 @@ import { randomUUID } from 'node:crypto';
 import { Role, TaskState, type Message, type Part, type StreamResponse, type Task } from '@a2a-js/sdk';
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import type { ConnectedClient } from './mcp-client.ts';
-import type { Place } from './place.ts';
+import type { Site } from './place.ts';
 import { envelope } from './results.ts';
 
-export async function connectA2aClient({ baseUrl, fetch }: Place): Promise<ConnectedClient> {
+export async function connectA2aClient({ baseUrl, fetch }: Site): Promise<ConnectedClient> {
   const factory = new ClientFactory({
     transports: [new JsonRpcTransportFactory({ fetchImpl: fetch })],
     cardResolver: new DefaultAgentCardResolver({ fetchImpl: fetch }),
@@ -25,18 +25,18 @@ export async function connectA2aClient({ baseUrl, fetch }: Place): Promise<Conne
         calls % 2 === 0
           ? dataPart(request)
           : textPart(`Please run this:\n\`\`\`json\n${JSON.stringify(request)}\n\`\`\``);
-      const params = { message: messageOf(part), configuration: undefined, metadata: undefined, tenant: '' };
-      if (calls % 3 !== 0) return resultOf(await client.sendMessage(params));
+      const params = { message: createMessage(part), configuration: undefined, metadata: undefined, tenant: '' };
+      if (calls % 3 !== 0) return readResult(await client.sendMessage(params));
       let last: Message | Task | undefined;
-      for await (const event of client.sendMessageStream(params)) last = endOf(event, last);
-      return resultOf(last ?? assert.fail('the stream was empty'));
+      for await (const event of client.sendMessageStream(params)) last = findEnd(event, last);
+      return readResult(last ?? assert.fail('the stream was empty'));
     },
     close: () => Promise.resolve(),
   };
 }
 
 /** The message or task as it stands after this event. */
-function endOf({ payload }: StreamResponse, before: Message | Task | undefined): Message | Task | undefined {
+function findEnd({ payload }: StreamResponse, before: Message | Task | undefined): Message | Task | undefined {
   if (payload?.$case === 'message' || payload?.$case === 'task') return payload.value;
   return before !== undefined && 'status' in before ? updated(before, payload) : before;
 }
@@ -48,17 +48,17 @@ function updated(task: Task, payload: StreamResponse['payload']): Task {
   return task;
 }
 
-function resultOf(answer: Message | Task): ReturnType<typeof envelope.parse> {
-  if ('parts' in answer) return envelope.parse(dataOf(answer.parts));
+function readResult(answer: Message | Task): ReturnType<typeof envelope.parse> {
+  if ('parts' in answer) return envelope.parse(readData(answer.parts));
   if (answer.status?.state === TaskState.TASK_STATE_COMPLETED)
-    return envelope.parse(dataOf(answer.artifacts.flatMap(({ parts }) => parts)));
+    return envelope.parse(readData(answer.artifacts.flatMap(({ parts }) => parts)));
   throw new Error(JSON.stringify(answer.status?.message?.parts.map(({ content }): unknown => content?.value)));
 }
 
-const dataOf = (parts: readonly Part[]): unknown =>
+const readData = (parts: readonly Part[]): unknown =>
   parts.find(({ content }) => content?.$case === 'data')?.content?.value ?? assert.fail('no data part');
 
-function messageOf(part: Part): Message {
+function createMessage(part: Part): Message {
   return {
     messageId: randomUUID(),
     contextId: '',

@@ -6,7 +6,7 @@ import { embedMany, generateText, isStepCount, streamText } from 'ai';
 import { z } from 'zod';
 import { demoNotice } from '../../../api/models/router/demo-router.ts';
 import type { ConnectedClient } from './mcp-client.ts';
-import type { Job, Place } from './place.ts';
+import type { Job, Site } from './place.ts';
 import { envelope } from './results.ts';
 
 const answered = z.looseObject({
@@ -15,7 +15,7 @@ const answered = z.looseObject({
   content: z.unknown(),
 });
 
-export async function connectAiSdk({ baseUrl, fetch }: Place): Promise<ConnectedClient> {
+export async function connectAiSdk({ baseUrl, fetch }: Site): Promise<ConnectedClient> {
   const client = await createMCPClient({ transport: { type: 'http', url: `${baseUrl}/mcp`, fetch } });
   const tools = await client.tools();
   return {
@@ -33,7 +33,7 @@ export async function connectAiSdk({ baseUrl, fetch }: Place): Promise<Connected
 }
 
 /** What is done with models: the demo router calls no tools, so that they are only offered. */
-export function aiSdkModelJobs({ baseUrl, fetch }: Place): Job[] {
+export function aiSdkModelJobs({ baseUrl, fetch }: Site): Job[] {
   const provider = createOpenAICompatible({ name: 'moorage', baseURL: `${baseUrl}/v1`, fetch, includeUsage: true });
   return [
     {

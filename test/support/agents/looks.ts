@@ -17,7 +17,7 @@ export async function lookAtDeck(bytes: Uint8Array): Promise<string[]> {
   const names = Object.keys(files).filter((name) => /^ppt\/slides\/slide\d+\.xml$/.test(name));
   return Promise.all(
     names
-      .toSorted((one, other) => numberIn(one) - numberIn(other))
+      .toSorted((one, other) => readNumber(one) - readNumber(other))
       .map(async (name) => {
         const xml = (await files[name]?.async('string')) ?? '';
         return [...xml.matchAll(/<a:t>([^<]*)<\/a:t>/g)].map(([, text = '']) => text).join(' ');
@@ -25,4 +25,4 @@ export async function lookAtDeck(bytes: Uint8Array): Promise<string[]> {
   );
 }
 
-const numberIn = (name: string): number => Number(/\d+/.exec(name)?.[0]);
+const readNumber = (name: string): number => Number(/\d+/.exec(name)?.[0]);

@@ -1,6 +1,6 @@
 // An agent with the official MCP client.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import type { Place } from './place.ts';
+import type { Site } from './place.ts';
 import { envelope, type CallTool } from './results.ts';
 
 export interface ConnectedClient {
@@ -10,7 +10,7 @@ export interface ConnectedClient {
   close(): Promise<void>;
 }
 
-export async function connectMcpClient({ baseUrl, fetch }: Place): Promise<ConnectedClient> {
+export async function connectMcpClient({ baseUrl, fetch }: Site): Promise<ConnectedClient> {
   const client = new Client({ name: 'trial', version: '1' }, { versionNegotiation: { mode: 'auto' } });
   await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', baseUrl), { fetch }));
   const { tools } = await client.listTools();

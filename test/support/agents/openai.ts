@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import OpenAI from 'openai';
 import sharp from 'sharp';
 import { demoNotice } from '../../../api/models/router/demo-router.ts';
-import type { Job, Place } from './place.ts';
+import type { Job, Site } from './place.ts';
 
 const question = [{ role: 'user' as const, content: 'Why do ships float?' }];
 const model = 'beta-K3';
 
-export function openAiJobs({ baseUrl, fetch }: Place): Job[] {
+export function openAiJobs({ baseUrl, fetch }: Site): Job[] {
   const client = new OpenAI({ baseURL: `${baseUrl}/v1`, apiKey: 'anonymous', fetch, maxRetries: 0 });
   const chat = client.chat.completions;
   const textOf = ({ choices }: OpenAI.ChatCompletion): string => {

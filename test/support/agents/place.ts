@@ -1,7 +1,7 @@
 // Where agents do their jobs, and what a job is.
 
 /** An installation as its clients reach it. */
-export interface Place {
+export interface Site {
   readonly baseUrl: string;
   readonly fetch: typeof globalThis.fetch;
 }

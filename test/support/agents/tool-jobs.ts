@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { demoNotice } from '../../../api/models/router/demo-router.ts';
 import { lookAtDeck, lookAtPicture } from './looks.ts';
-import type { Job, Place } from './place.ts';
+import type { Job, Site } from './place.ts';
 import { expectCost, readFileOfResult, type CallTool, type Envelope } from './results.ts';
 
 const flow = `flowchart TD
@@ -22,10 +22,10 @@ const outline = `# Harbour report 2026
 1. Dredge the northern channel
 2. Hire two pilots`;
 
-const fieldOf = ({ result }: Envelope, name: string): unknown => result?.[name];
-const artifactOf = ({ artifact }: Envelope): string => artifact?.url ?? assert.fail('no file');
+const getField = ({ result }: Envelope, name: string): unknown => result?.[name];
+const getArtifactUrl = ({ artifact }: Envelope): string => artifact?.url ?? assert.fail('no file');
 
-export function toolJobs(place: Place, through: CallTool): Job[] {
+export function toolJobs(place: Site, through: CallTool): Job[] {
   const call: CallTool = async (name, fields) => {
     const result = await through(name, fields);
     expectCost(result);
@@ -55,8 +55,8 @@ export function toolJobs(place: Place, through: CallTool): Job[] {
         const deck = await call('make_slides', { markdown: outline });
         const slides = await lookAtDeck(await readFileOfResult(deck, place));
         assert.match(slides.join('\n'), /Harbour report 2026[^]*412 ships[^]*northern channel/);
-        const pdf = await call('convert_to_pdf', { artifact: artifactOf(deck) });
-        const read = await call('extract_pdf', { artifact: artifactOf(pdf) });
+        const pdf = await call('convert_to_pdf', { artifact: getArtifactUrl(deck) });
+        const read = await call('extract_pdf', { artifact: getArtifactUrl(pdf) });
         assert.match(JSON.stringify(read.result), /Arrivals[^]*northern channel/);
         return `${slides.length} slides, ${JSON.stringify(read.result).length} characters of result`;
       },
@@ -72,7 +72,7 @@ export function toolJobs(place: Place, through: CallTool): Job[] {
     {
       name: 'a sentence corrected',
       run: async () => {
-        const corrected = fieldOf(await call('check_grammar', { text: 'She go to school every days.' }), 'corrected');
+        const corrected = getField(await call('check_grammar', { text: 'She go to school every days.' }), 'corrected');
         assert.match(String(corrected), /She goes to school every day/);
         return String(corrected);
       },
@@ -85,7 +85,7 @@ export function toolJobs(place: Place, through: CallTool): Job[] {
         await call('memory', { action: 'set', ...note, value: { home: 'Hamburg', berths: [4, 2] } });
         const { value } = (await call('memory', { action: 'get', ...note })).result ?? {};
         assert.deepEqual(value, { home: 'Hamburg', berths: [4, 2] });
-        assert.equal(fieldOf(await call('memory', { action: 'delete', ...note }), 'found'), true);
+        assert.equal(getField(await call('memory', { action: 'delete', ...note }), 'found'), true);
         return JSON.stringify(value);
       },
     },
@@ -94,7 +94,7 @@ export function toolJobs(place: Place, through: CallTool): Job[] {
       run: async () => {
         const schema = { type: 'object', properties: { port: { type: 'integer' } }, required: ['port'] };
         const result = await call('validate_json', { json: { port: '80' }, schema });
-        assert.equal(fieldOf(result, 'valid'), false);
+        assert.equal(getField(result, 'valid'), false);
         assert.match(JSON.stringify(result.result), /port/);
         return 'port must be an integer';
       },
@@ -103,7 +103,7 @@ export function toolJobs(place: Place, through: CallTool): Job[] {
       name: 'a question to a model',
       run: async () => {
         const result = await call('ask_model', { prompt: 'Why do ships float?', max_tokens: 60 });
-        assert.ok(String(fieldOf(result, 'answer')).startsWith(demoNotice));
+        assert.ok(String(getField(result, 'answer')).startsWith(demoNotice));
         assert.ok((result.cost_usd ?? 0) > 0);
         return `${String(result.cost_usd)} USD`;
       },
@@ -120,7 +120,7 @@ export function toolJobs(place: Place, through: CallTool): Job[] {
       name: 'a diagram made smaller, as WebP',
       run: async () => {
         const made = await call('render_diagram', { code: 'a -> b: "hello"', language: 'd2', format: 'png' });
-        return picture(await call('convert_image', { artifact: artifactOf(made), format: 'webp', width: 120 }));
+        return picture(await call('convert_image', { artifact: getArtifactUrl(made), format: 'webp', width: 120 }));
       },
     },
     {
@@ -131,7 +131,7 @@ export function toolJobs(place: Place, through: CallTool): Job[] {
           language: 'dot',
           format: 'png',
         });
-        const { text } = (await call('ocr_image', { artifact: artifactOf(made) })).result ?? {};
+        const { text } = (await call('ocr_image', { artifact: getArtifactUrl(made) })).result ?? {};
         assert.match(String(text), /HARBOUR MASTER/);
         return String(text).trim();
       },

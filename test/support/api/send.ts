@@ -30,10 +30,10 @@ export async function send(app: RequestListener, path: string, init: RequestInit
       .pipe(sending);
   else sending.end(Buffer.from(await new Response(body).arrayBuffer()));
   const [answer] = await answered;
-  return responseOf(answer, init.method);
+  return toResponse(answer, init.method);
 }
 
-function responseOf(answer: IncomingMessage, method: string | undefined): Response {
+function toResponse(answer: IncomingMessage, method: string | undefined): Response {
   const status = answer.statusCode ?? 0;
   const hasContent = method !== 'HEAD' && ![204, 205, 304].includes(status);
   if (!hasContent) answer.resume();

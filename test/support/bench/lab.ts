@@ -20,7 +20,7 @@ export async function serve(
   answer: (path: string, body: unknown, response: ServerResponse) => Promise<void> | void,
 ): Promise<TestServer> {
   const server = createServer((request, response) => {
-    void bodyOf(request)
+    void readBody(request)
       .then((text) => answer(request.url ?? '', text === '' ? undefined : JSON.parse(text), response))
       .catch((error: unknown) => response.writeHead(500).end(String(error)));
   });
@@ -39,7 +39,7 @@ export async function serve(
   };
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of request as AsyncIterable<Uint8Array>) chunks.push(chunk);
   return Buffer.concat(chunks).toString('utf8');
@@ -96,7 +96,7 @@ export function upstream(
     seen(request);
     const prompt = request.messages.at(-1)?.content ?? '';
     const question = key().get(prompt);
-    const behaviour = question === undefined ? 'right' : behaviourOf(behaviours[request.model], question.place);
+    const behaviour = question === undefined ? 'right' : resolveBehaviour(behaviours[request.model], question.place);
     if (typeof behaviour === 'number') {
       response.writeHead(behaviour, { 'content-type': 'application/json' }).end('{"error":{"message":"not now"}}');
       return;
@@ -107,7 +107,7 @@ export function upstream(
   });
 }
 
-const behaviourOf = (behaviour: Behaviour | undefined, place: number): ReturnType<Behaviour> =>
+const resolveBehaviour = (behaviour: Behaviour | undefined, place: number): ReturnType<Behaviour> =>
   behaviour?.(place) ?? 'right';
 
 function complete(

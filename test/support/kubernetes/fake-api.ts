@@ -34,7 +34,7 @@ interface RequestTarget {
 }
 
 /** Turns a request's path into what it names. */
-function targetOf(pathname: string): RequestTarget {
+function parseTarget(pathname: string): RequestTarget {
   const parts = pathname
     .split('/')
     .filter((part) => part !== '')
@@ -163,7 +163,7 @@ export class FakeApi {
     const method = request.method ?? 'GET';
     this.requests.push({ method, url, body, type: request.headers['content-type'] });
     if (this.faults.some((fault) => fault(request, response, url))) return;
-    const target = targetOf(url.pathname);
+    const target = parseTarget(url.pathname);
     if (url.searchParams.get('watch') === 'true') this.#watch(target, url, response);
     else if (method === 'GET' && target.name === undefined) this.#list(target, url, response);
     else this.#single(method, target, body as Stored | undefined, response);

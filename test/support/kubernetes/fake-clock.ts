@@ -1,7 +1,7 @@
 // A clock that moves only when a test moves it, for tests of what waits.
 import type { Clock, Timer } from '../../../lib/kubernetes/index.ts';
 
-interface Pending {
+interface PendingTimer {
   at: number;
   order: number;
   run: () => void;
@@ -11,7 +11,7 @@ interface Pending {
 export class FakeClock implements Clock {
   #now = 0;
   #order = 0;
-  readonly #timers = new Set<Pending>();
+  readonly #timers = new Set<PendingTimer>();
 
   now(): number {
     return this.#now;
@@ -28,7 +28,7 @@ export class FakeClock implements Clock {
   }
 
   clearTimer(timer: Timer): void {
-    this.#timers.delete(timer as Pending);
+    this.#timers.delete(timer as PendingTimer);
   }
 
   get pending(): number {
@@ -56,8 +56,8 @@ export class FakeClock implements Clock {
     return true;
   }
 
-  #next(): Pending | undefined {
-    let first: Pending | undefined;
+  #next(): PendingTimer | undefined {
+    let first: PendingTimer | undefined;
     for (const timer of this.#timers) {
       if (first === undefined || timer.at < first.at || (timer.at === first.at && timer.order < first.order))
         first = timer;

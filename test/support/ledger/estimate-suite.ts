@@ -15,7 +15,7 @@ const useCost = {
   row: z.object({ cost: z.string().transform(parseMoney), cost_source: z.string() }),
 };
 
-async function useOf(database: Database, id: string): Promise<unknown> {
+async function readUse(database: Database, id: string): Promise<unknown> {
   return (await database.query(useCost, [id]))[0];
 }
 
@@ -46,7 +46,7 @@ export function estimateSuite(database: () => Database): void {
     // Without an estimate of the call itself, at all that was reserved; nothing stays pending.
     assert.equal((await timed.budget(hold.debit)).held, 0n);
     assert.equal(await timed.balance(hold.debit.account), usd('0.01'));
-    assert.deepEqual(await useOf(database(), hold.id), { cost: usd('0.01'), cost_source: 'estimated' });
+    assert.deepEqual(await readUse(database(), hold.id), { cost: usd('0.01'), cost_source: 'estimated' });
     now += 3_600_000;
     assert.deepEqual(await reconcile(timed, options), nothing);
     const late = await timed.settle({ hold: hold.id, cost: usd('0.003'), source: 'router_record' });
@@ -70,7 +70,7 @@ export function estimateSuite(database: () => Database): void {
     const nothing = { settled: 0, released: 0, deferred: 0, estimated: 0 };
     assert.deepEqual(await reconcile(timed, options), { ...nothing, estimated: 1 });
     assert.equal(await timed.balance(known.debit.account), usd('0.0007'));
-    assert.deepEqual(await useOf(database(), known.id), { cost: usd('0.0007'), cost_source: 'estimated' });
+    assert.deepEqual(await readUse(database(), known.id), { cost: usd('0.0007'), cost_source: 'estimated' });
     now += 1_000;
     assert.equal(await timed.expire(), 1);
     // The next process may find its cost in the journal.

@@ -112,14 +112,14 @@ function programs(): string {
 }
 
 /** Over the unix socket, which has the port in its name. */
-function urlOf(folder: string, database: string, port = 5432): string {
+function formatUrl(folder: string, database: string, port = 5432): string {
   return `postgres://postgres@/${database}?host=${encodeURIComponent(folder)}&port=${port}`;
 }
 
 async function ready(folder: string, server: ChildProcess, port?: number): Promise<void> {
   for (;;) {
     if (server.exitCode !== null) throw new Error(`postgres ended with ${server.exitCode}`);
-    const client = new Client({ connectionString: urlOf(folder, 'postgres', port) });
+    const client = new Client({ connectionString: formatUrl(folder, 'postgres', port) });
     try {
       await client.connect();
       await client.end();
@@ -131,7 +131,7 @@ async function ready(folder: string, server: ChildProcess, port?: number): Promi
 }
 
 /** By the number of the parent in /proc/N/stat, which follows the name in parentheses and the state. */
-function childrenOf(parent: number): number[] {
+function listChildren(parent: number): number[] {
   return globSync('/proc/[0-9]*/stat').flatMap((file) => {
     try {
       const fields = readFileSync(file, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
@@ -254,7 +254,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const signal = (name: 'SIGSTOP' | 'SIGCONT'): void => {
     const { pid } = server;
     if (pid === undefined) return;
-    for (const id of [pid, ...childrenOf(pid)]) {
+    for (const id of [pid, ...listChildren(pid)]) {
       try {
         process.kill(id, name);
       } catch (error) {
@@ -266,14 +266,14 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const atExit = (): void => void server.kill('SIGQUIT');
   process.once('exit', atExit);
   const createEmptyDatabase = async (name: string): Promise<string> => {
-    const client = new Client({ connectionString: urlOf(folder, 'postgres', options.port) });
+    const client = new Client({ connectionString: formatUrl(folder, 'postgres', options.port) });
     await client.connect();
     await client.query(`create database ${client.escapeIdentifier(name)}`);
     await client.end();
-    return urlOf(folder, name, options.port);
+    return formatUrl(folder, name, options.port);
   };
   return {
-    adminUrl: urlOf(folder, 'postgres', options.port),
+    adminUrl: formatUrl(folder, 'postgres', options.port),
     createEmptyDatabase,
     createDatabase: async (name) => {
       const adminUrl = await createEmptyDatabase(name);

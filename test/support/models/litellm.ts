@@ -59,7 +59,7 @@ export async function startLiteLlm(models: readonly MockModel[], workers = 1): P
   const spendRows = join(folder, 'rows.jsonl');
   const port = await findFreePort();
   writeFileSync(join(folder, 'spend_log.py'), writer);
-  writeFileSync(join(folder, 'config.yaml'), stringify(configOf(models, key)));
+  writeFileSync(join(folder, 'config.yaml'), stringify(buildConfig(models, key)));
   const child = spawn(
     program,
     ['--config', 'config.yaml', '--host', '127.0.0.1', '--port', String(port), '--num_workers', String(workers)],
@@ -136,7 +136,7 @@ function install(): string {
   return program;
 }
 
-function configOf(models: readonly MockModel[], key: string): object {
+function buildConfig(models: readonly MockModel[], key: string): object {
   return {
     model_list: models.map(
       ({

@@ -30,7 +30,7 @@ export async function startScriptedRouter(scripts: Readonly<Record<string, Scrip
     void (async () => {
       const one: RouterRequest = {
         path: request.url ?? '',
-        body: await bodyOf(request),
+        body: await readBody(request),
         authorization: request.headers.authorization,
         hold: header(request, 'x-request-id'),
       };
@@ -57,7 +57,7 @@ export async function startScriptedRouter(scripts: Readonly<Record<string, Scrip
   };
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of request as AsyncIterable<Uint8Array>) chunks.push(chunk);
   return Buffer.concat(chunks).toString('utf8');

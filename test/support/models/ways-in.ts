@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { parseMoney, sumMoney, type Money } from '../../../api/billing/ledger/money.ts';
 import { post } from './lab.ts';
 
-export interface Shown {
+export interface ShownCost {
   readonly way: string;
   /** Id of the request, as its header has it. */
   readonly request: string;
@@ -16,7 +16,7 @@ export interface Shown {
 export interface WayIn {
   readonly name: string;
   /** @throws TypeError when the connection fails */
-  call(base: string, index: number): Promise<Shown>;
+  call(base: string, index: number): Promise<ShownCost>;
 }
 
 const free = ['alpha-v4-flash', 'beta-K3', 'beta-K3-codex', 'gamma5.2', 'delta-5.6-luna', 'epsilon-3.5-flash'] as const;
@@ -56,8 +56,8 @@ const overA2a = z.looseObject({
   result: z.looseObject({ parts: z.array(z.looseObject({ data: costed.optional() })) }),
 });
 
-const costOf = (answer: unknown): [string | undefined] => [costed.parse(answer).cost_usd];
-const usageOf = (answer: unknown): [string | undefined] => [used.parse(answer).usage.cost];
+const readCost = (answer: unknown): [string | undefined] => [costed.parse(answer).cost_usd];
+const readUsage = (answer: unknown): [string | undefined] => [used.parse(answer).usage.cost];
 const messages = (prompt: string): unknown => [{ role: 'user', content: prompt }];
 const toolCall = (name: string, fields: object): unknown => ({
   jsonrpc: '2.0',
@@ -68,12 +68,12 @@ const toolCall = (name: string, fields: object): unknown => ({
 const mcp = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' };
 
 const ways: readonly Way[] = [
-  { name: '/api/ask', path: '/api/ask', body: ({ prompt, model }) => ({ prompt, model }), costs: costOf },
+  { name: '/api/ask', path: '/api/ask', body: ({ prompt, model }) => ({ prompt, model }), costs: readCost },
   {
     name: '/api/ask, stream',
     path: '/api/ask',
     body: ({ prompt, model }) => ({ prompt, model, stream: true }),
-    costs: costOf,
+    costs: readCost,
     streamed: (event) => costed.safeParse(event).data?.cost_usd !== undefined,
   },
   {
@@ -82,12 +82,12 @@ const ways: readonly Way[] = [
     body: ({ prompt, models }) => ({ prompt, models }),
     costs: (answer) => compared.parse(answer).results.map(({ cost_usd }) => cost_usd),
   },
-  { name: '/t/ask_model', path: '/t/ask_model', body: ({ prompt, model }) => ({ prompt, model }), costs: costOf },
+  { name: '/t/ask_model', path: '/t/ask_model', body: ({ prompt, model }) => ({ prompt, model }), costs: readCost },
   {
     name: '/t/compare_models',
     path: '/t/compare_models',
     body: ({ prompt, models }) => ({ prompt, models }),
-    costs: costOf,
+    costs: readCost,
   },
   {
     name: '/mcp',
@@ -100,7 +100,7 @@ const ways: readonly Way[] = [
     name: '/v1',
     path: '/v1/chat/completions',
     body: ({ prompt, model }) => ({ model, messages: messages(prompt) }),
-    costs: usageOf,
+    costs: readUsage,
   },
   {
     name: '/v1, stream',
@@ -111,7 +111,7 @@ const ways: readonly Way[] = [
       stream: true,
       stream_options: { include_usage: true },
     }),
-    costs: usageOf,
+    costs: readUsage,
     streamed: (event) => used.safeParse(event).success,
   },
   {
@@ -145,7 +145,7 @@ export const waysIn: readonly WayIn[] = ways.map((way) => ({
     );
     const text = await response.text();
     assert.equal(response.status, 200, `${way.name}: ${text}`);
-    const costs = way.costs(way.streamed === undefined ? parseExact(text) : eventOf(text, way.streamed));
+    const costs = way.costs(way.streamed === undefined ? parseExact(text) : findEvent(text, way.streamed));
     return {
       way: way.name,
       request: response.headers.get('x-request-id') ?? assert.fail('no id of the request'),
@@ -156,7 +156,7 @@ export const waysIn: readonly WayIn[] = ways.map((way) => ({
 }));
 
 /** A stream that breaks off is a connection that failed. */
-function eventOf(text: string, isWanted: (event: unknown) => boolean): unknown {
+function findEvent(text: string, isWanted: (event: unknown) => boolean): unknown {
   for (const line of text.split('\n')) {
     if (!line.startsWith('data: {')) continue;
     const event = parseExact(line.slice('data: '.length));

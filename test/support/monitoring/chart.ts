@@ -30,7 +30,7 @@ export async function drawPanel(
   points: readonly Point[],
   { width, height, step }: { readonly width: number; readonly height: number; readonly step: number },
 ): Promise<string> {
-  const view = new vega.View(vega.parse(compile(specOf(panel, points, { width, height, step })).spec), {
+  const view = new vega.View(vega.parse(compile(readSpec(panel, points, { width, height, step })).spec), {
     renderer: 'none',
   });
   try {
@@ -40,7 +40,7 @@ export async function drawPanel(
   }
 }
 
-function specOf(
+function readSpec(
   { kind, unit, limit }: Panel,
   points: readonly Point[],
   { width, height, step }: { readonly width: number; readonly height: number; readonly step: number },

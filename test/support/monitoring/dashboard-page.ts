@@ -67,7 +67,7 @@ async function chart(panel: Panel, source: Source, window: Window): Promise<Html
       panel.queries.map(async (query) => {
         const series = await source.queryRange(intervals(query.expr, window.step), window);
         return series.flatMap(({ metric, values }) =>
-          values.map(([at, value]): Point => ({ time: new Date(at * 1000), series: nameOf(query, metric), value })),
+          values.map(([at, value]): Point => ({ time: new Date(at * 1000), series: formatName(query, metric), value })),
         );
       }),
     )
@@ -85,7 +85,7 @@ async function numbers(panel: Panel, source: Source): Promise<Html | undefined> 
     await Promise.all(
       panel.queries.map(async (query) =>
         (await source.query(intervals(query.expr, 30))).map(({ metric, value }) => ({
-          name: nameOf(query, metric),
+          name: formatName(query, metric),
           value,
         })),
       ),
@@ -106,7 +106,7 @@ function intervals(expr: string, step: number): string {
   return expr.replaceAll('$__rate_interval', `${Math.max(10, Math.ceil(4 * step))}s`);
 }
 
-function nameOf({ legend }: Query, metric: Labels): string {
+function formatName({ legend }: Query, metric: Labels): string {
   return legend.replaceAll(/\{\{([a-z_]+)\}\}/g, (_all, label: string) => metric[label] ?? '');
 }
 

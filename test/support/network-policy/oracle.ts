@@ -70,13 +70,13 @@ function directionAllows(
   const selecting = world.policies.filter(
     (policy) =>
       policy.namespace === pod.namespace &&
-      typesOf(policy).includes(type) &&
+      listTypes(policy).includes(type) &&
       selects(policy.spec.podSelector, pod.labels),
   );
   if (selecting.length === 0) return true;
   const target = type === 'Ingress' ? pod : otherPod;
   return selecting.some((policy) =>
-    rulesOf(policy, type).some(
+    listRules(policy, type).some(
       (rule) =>
         (rule.peers.length === 0 ||
           rule.peers.some((peer) => peerIs(world, policy.namespace, peer, other, otherPod))) &&
@@ -85,12 +85,12 @@ function directionAllows(
   );
 }
 
-function typesOf({ spec }: WirePolicy): readonly ('Ingress' | 'Egress')[] {
+function listTypes({ spec }: WirePolicy): readonly ('Ingress' | 'Egress')[] {
   if (spec.policyTypes !== undefined && spec.policyTypes.length > 0) return spec.policyTypes;
   return spec.egress !== undefined && spec.egress.length > 0 ? ['Ingress', 'Egress'] : ['Ingress'];
 }
 
-function rulesOf({ spec }: WirePolicy, type: 'Ingress' | 'Egress'): { peers: WirePeer[]; ports: WirePort[] }[] {
+function listRules({ spec }: WirePolicy, type: 'Ingress' | 'Egress'): { peers: WirePeer[]; ports: WirePort[] }[] {
   if (type === 'Ingress')
     return (spec.ingress ?? []).map(({ from, ports }) => ({ peers: from ?? [], ports: ports ?? [] }));
   return (spec.egress ?? []).map(({ to, ports }) => ({ peers: to ?? [], ports: ports ?? [] }));

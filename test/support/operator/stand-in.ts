@@ -109,12 +109,12 @@ export async function startJob(client: Client, job: Job): Promise<void> {
 }
 
 /** The time at which a Job was started must not change afterwards. */
-async function startTimeOf(client: Client, job: Job): Promise<string> {
+async function readStartTime(client: Client, job: Job): Promise<string> {
   return (await client.get(jobs, job.metadata))?.status?.startTime ?? time();
 }
 
 export async function completeJob(client: Client, job: Job): Promise<void> {
-  const startTime = await startTimeOf(client, job);
+  const startTime = await readStartTime(client, job);
   const conditions = ['SuccessCriteriaMet', 'Complete'].map((type) => ({
     type,
     status: 'True',
@@ -147,7 +147,7 @@ export async function findNoRoom(client: Client, job: Job, message: string): Pro
 
 /** Ends a Job in failure; `at`: when, for what is tried again after a while. */
 export async function failJob(client: Client, job: Job, reason: string, at = time()): Promise<void> {
-  const startTime = await startTimeOf(client, job);
+  const startTime = await readStartTime(client, job);
   const conditions = ['FailureTarget', 'Failed'].map((type) => ({
     type,
     status: 'True',

@@ -95,7 +95,7 @@ function records(
 }
 
 /** Pages of the list as the real one gives them: a cursor is where the next page begins. */
-function listOf(
+function createList(
   all: readonly { readonly slug: string }[],
   { q, cursor, limit }: Readonly<Record<string, string>>,
 ): unknown {
@@ -147,7 +147,7 @@ export function samplePages(data: SampleData = {}): {
   const entries = (all: readonly object[]): unknown => all.map((one) => ({ ...one, models: 3, tasks: 5 }));
   const working = [
     ...records('/api/projects', { list: projectList, detail: projectDetail }, projects, (query) =>
-      listOf(projects, query),
+      createList(projects, query),
     ),
     ...records('/api/bench', { list: benchmarkList, detail: benchmarkDetail }, bench, () => entries(bench)),
     ...records('/api/agent-guides', { list: guideList, detail: guideRecord }, guides, () => guides),

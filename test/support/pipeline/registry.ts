@@ -150,7 +150,7 @@ export async function fillRegistry(
   for (const name of names) {
     const image = images.find((each) => each.name === name);
     if (image === undefined) throw new Error(`there is no image ${name} in the catalog`);
-    const archive = await archiveOf(image, build);
+    const archive = await createArchive(image, build);
     for (const tag of image.tags) {
       execFileSync('skopeo', [
         'copy',
@@ -168,7 +168,7 @@ export async function fillRegistry(
 }
 
 /** The archive of an image in the cache that `npm run up` uses as well. */
-async function archiveOf(
+async function createArchive(
   image: ImageRecipe,
   build: (context: string, args: readonly string[]) => Promise<void>,
 ): Promise<string> {

@@ -6,7 +6,7 @@ type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 export type JsonObject = Record<string, Json>;
 
 /** What a forger starts from; every day of it is sealed. */
-export interface Genuine {
+export interface GenuineRecords {
   readonly charges: JsonObject;
   /** Charges of somebody else on the same day. */
   readonly otherCharges: JsonObject;
@@ -17,7 +17,7 @@ export interface Genuine {
 export interface Forgery {
   readonly name: string;
   /** Changes a copy of the genuine documents in place, and returns the one that is signed. */
-  readonly forge: (genuine: Genuine) => JsonObject;
+  readonly forge: (genuine: GenuineRecords) => JsonObject;
   /** For what a signature does not show: changes the text of the signed document. */
   readonly edit?: (text: string) => string;
   /** What `npm run verify` has to report. */
@@ -25,39 +25,42 @@ export interface Forgery {
 }
 
 /** The text of the forged document, signed by the issuer. */
-export async function forgeDocument({ forge, edit = (text) => text }: Forgery, genuine: Genuine): Promise<string> {
+export async function forgeDocument(
+  { forge, edit = (text) => text }: Forgery,
+  genuine: GenuineRecords,
+): Promise<string> {
   const { signature: _signature, ...content } = forge(structuredClone(genuine));
   return edit(JSON.stringify(await signDocument(content, privateKey)));
 }
 
-function linesIn({ lines }: JsonObject): JsonObject[] {
+function listLines({ lines }: JsonObject): JsonObject[] {
   if (!Array.isArray(lines)) throw new Error('the document has no lines');
-  return lines.map((line) => objectIn(line));
+  return lines.map((line) => toJsonObject(line));
 }
 
-function objectIn(value: Json | undefined): JsonObject {
+function toJsonObject(value: Json | undefined): JsonObject {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('this is no object');
   return value;
 }
 
 function changeLine(document: JsonObject, change: JsonObject, index = 0): JsonObject {
-  Object.assign(linesIn(document)[index] ?? {}, change);
+  Object.assign(listLines(document)[index] ?? {}, change);
   return document;
 }
 
 function addLine(document: JsonObject, line: JsonObject): JsonObject {
-  return { ...document, lines: [...linesIn(document), line] };
+  return { ...document, lines: [...listLines(document), line] };
 }
 
 /** A line of $5 that is consistent in itself, whose transaction was never posted. */
-function inventLine({ charges }: Genuine, at: string): JsonObject {
-  const line = structuredClone(linesIn(charges)[0] ?? {});
-  const leaf = objectIn(line['leaf']);
+function inventLine({ charges }: GenuineRecords, at: string): JsonObject {
+  const line = structuredClone(listLines(charges)[0] ?? {});
+  const leaf = toJsonObject(line['leaf']);
   const hold = '00000000-0000-4000-8000-000000000005';
   const entries = leaf['entries'];
   if (!Array.isArray(entries)) throw new Error('the leaf has no entries');
-  const invented = entries.map((entry, index) => ({ ...objectIn(entry), amount: index === 0 ? '5' : '-5' }));
-  const call = leaf['call'] === undefined ? {} : { call: { ...objectIn(leaf['call']), hold } };
+  const invented = entries.map((entry, index) => ({ ...toJsonObject(entry), amount: index === 0 ? '5' : '-5' }));
+  const call = leaf['call'] === undefined ? {} : { call: { ...toJsonObject(leaf['call']), hold } };
   return {
     ...line,
     hold,
@@ -69,7 +72,7 @@ function inventLine({ charges }: Genuine, at: string): JsonObject {
 }
 
 const removeProofs = (document: JsonObject): JsonObject => {
-  for (const line of linesIn(document)) line['proof'] = null;
+  for (const line of listLines(document)) line['proof'] = null;
   return document;
 };
 
@@ -88,7 +91,7 @@ export const chargeForgeries: readonly Forgery[] = [
     name: 'an invented cost without a transaction',
     forge: ({ charges, day }) =>
       addLine(charges, {
-        ...linesIn(charges)[0],
+        ...listLines(charges)[0],
         hold: '00000000-0000-4000-8000-000000000005',
         at: `${day}T12:00:00Z`,
         ...{ cost_usd: '5', charged_usd: null, account: null, amount: null, leaf: null, proof: null },
@@ -119,7 +122,7 @@ export const chargeForgeries: readonly Forgery[] = [
     hold: '00000000-0000-4000-8000-000000000005',
   }).map(([field, value]) => ({
     name: `another ${field}`,
-    forge: ({ charges }: Genuine) => changeLine(charges, { [field]: value }),
+    forge: ({ charges }: GenuineRecords) => changeLine(charges, { [field]: value }),
     finding: new RegExp(`line 1: its ${field} is ${value}, transaction \\d+ has `),
   })),
   {
@@ -134,7 +137,7 @@ export const chargeForgeries: readonly Forgery[] = [
   },
   {
     name: 'a charge of somebody else',
-    forge: ({ charges, otherCharges }) => addLine(charges, linesIn(otherCharges)[0] ?? {}),
+    forge: ({ charges, otherCharges }) => addLine(charges, listLines(otherCharges)[0] ?? {}),
     finding: /line 4: its caller is \S+, transaction \d+ has /,
   },
   {
@@ -144,13 +147,13 @@ export const chargeForgeries: readonly Forgery[] = [
   },
   {
     name: 'one call twice',
-    forge: ({ charges }) => addLine(charges, linesIn(charges)[0] ?? {}),
+    forge: ({ charges }) => addLine(charges, listLines(charges)[0] ?? {}),
     finding: /line 4: transaction \d+ is in an earlier line/,
   },
   {
     name: 'the earlier form, in which fewer fields are in the leaf',
     forge: ({ charges }) => {
-      for (const line of linesIn(charges)) delete objectIn(line['leaf'])['call'];
+      for (const line of listLines(charges)) delete toJsonObject(line['leaf'])['call'];
       return { ...changeLine(charges, { model: 'zeta-opus-4-8' }), type: 'charges' };
     },
     finding: /line 1: transaction \d+ is not in the sealed day/,
@@ -189,7 +192,7 @@ export const statementForgeries: readonly Forgery[] = [
     kind: 'late',
   }).map(([field, value]) => ({
     name: `another ${field} of a line`,
-    forge: ({ statement }: Genuine) => changeLine(statement, { [field]: value }),
+    forge: ({ statement }: GenuineRecords) => changeLine(statement, { [field]: value }),
     finding: /line 1: it says something else than when transaction \d+ was posted/,
   })),
   {

@@ -48,13 +48,13 @@ attempt(async () => {
   await peer.setLocalDescription(await peer.createOffer());
   const sdp = peer.localDescription.sdp.replace("a=setup:actpass", "a=setup:active").replace(/a=candidate.*\\r\\n/g, "");
   await peer.setRemoteDescription({ type: "answer", sdp: sdp.replace(/a=ice-ufrag:.*/, "a=ice-ufrag:abcd").replace(/a=ice-pwd:.*/, "a=ice-pwd:abcdefghijklmnopqrstuvwx") });
-  for (const kind of ["udp 2122260223 ${addressOf(host)} typ host", "tcp 1518280447 ${addressOf(host)} typ host tcptype passive"]) await peer.addIceCandidate({ candidate: "candidate:1 1 " + kind, sdpMLineIndex: 0 });
+  for (const kind of ["udp 2122260223 ${formatAddress(host)} typ host", "tcp 1518280447 ${formatAddress(host)} typ host tcptype passive"]) await peer.addIceCandidate({ candidate: "candidate:1 1 " + kind, sdpMLineIndex: 0 });
 });
 </script>`;
 }
 
 /** Address and port as candidates of WebRTC have them. */
-function addressOf(host: string): string {
+function formatAddress(host: string): string {
   const { hostname, port } = new URL(`http://${host}`);
   return `${hostname.replace(/^\[|\]$/g, '')} ${port}`;
 }

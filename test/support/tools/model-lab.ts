@@ -126,15 +126,15 @@ interface Message {
   readonly content: string;
 }
 
-function messagesIn({ body }: RouterRequest): readonly Message[] {
+function listMessages({ body }: RouterRequest): readonly Message[] {
   return (JSON.parse(body) as { messages: Message[] }).messages;
 }
 
 /** What the user said in a question that the router got. */
 export function readPrompt(asked: RouterRequest): string {
-  return messagesIn(asked).find(({ role }) => role === 'user')?.content ?? '';
+  return listMessages(asked).find(({ role }) => role === 'user')?.content ?? '';
 }
 
 export function readSystemPrompt(asked: RouterRequest): string | undefined {
-  return messagesIn(asked).find(({ role }) => role === 'system')?.content;
+  return listMessages(asked).find(({ role }) => role === 'system')?.content;
 }

@@ -25,10 +25,10 @@ export function findFrontend(tree: Tree, target: string): Frontend | undefined {
     .filter((each) => each.kind === 'file' && /^(?:[^/]+\/){0,3}package\.json$/.test(each.path))
     .map((each) => posix.dirname(each.path))
     .slice(0, 20);
-  const found = folders.flatMap((folder) => listFrontends(tree, folder));
+  const frontends = folders.flatMap((folder) => listFrontends(tree, folder));
   return (
-    found.find((each) => each.output === target || target.startsWith(`${each.output}/`)) ??
-    usual.flatMap((name) => found.find((each) => each.folder === name) ?? [])[0]
+    frontends.find((each) => each.output === target || target.startsWith(`${each.output}/`)) ??
+    usual.flatMap((name) => frontends.find((each) => each.folder === name) ?? [])[0]
   );
 }
 

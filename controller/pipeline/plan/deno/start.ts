@@ -50,11 +50,11 @@ function toTaskStart({ name, line }: Task, code: string): StartCommand {
 
 function toFileStart(entry: string | undefined, code: string): StartCommand | undefined {
   if (entry === undefined) return undefined;
-  const word = quoteShellWord(entry);
+  const quotedEntry = quoteShellWord(entry);
   const because = `${entry} is its main file.`;
   return /export default\s{0,9}\{[^}]{0,200}\bfetch\b/.test(code)
-    ? { command: `exec deno serve --allow-all --host 0.0.0.0 --port $PORT ${word}`, because, port: undefined }
-    : { command: `exec deno run --allow-all ${word}`, because, port: findPort(code) };
+    ? { command: `exec deno serve --allow-all --host 0.0.0.0 --port $PORT ${quotedEntry}`, because, port: undefined }
+    : { command: `exec deno run --allow-all ${quotedEntry}`, because, port: findPort(code) };
 }
 
 interface Task {

@@ -101,8 +101,10 @@ function findNamedProject(tree: Tree, candidates: readonly DotnetProject[]): Dot
   const started = [
     ...readme.matchAll(/\bdotnet\s{1,3}(?:run|watch)\b[^\n`]{0,80}?(?:--project|-p)[ =]["']?([\w./\\-]{1,200})/g),
   ].map(([, path = '']) => posix.normalize(path.replaceAll('\\', '/')).replace(/\/$/, ''));
-  const found = candidates.filter(({ path, folder }) => started.some((each) => each === path || each === folder));
-  if (found.length === 1) return found[0];
+  const startedProjects = candidates.filter(({ path, folder }) =>
+    started.some((each) => each === path || each === folder),
+  );
+  if (startedProjects.length === 1) return startedProjects[0];
   const solutions = tree.entries
     .filter(({ path }) => /^[^/]+\.slnx?$/.test(path))
     .map(({ path }) => path.replace(/\.slnx?$/, ''));
@@ -113,13 +115,13 @@ function findNamedProject(tree: Tree, candidates: readonly DotnetProject[]): Dot
 function createSeveralAppsProblem(candidates: readonly DotnetProject[], host?: DotnetProject): Problem {
   const paths = candidates.slice(0, 6).map(({ folder, path }) => (folder === '.' ? path : folder));
   const more = candidates.length > 6 ? `, and ${candidates.length - 6} more` : '';
-  const why = host === undefined ? 'and nothing says which of them to host' : `which ${host.path} starts together`;
+  const reason = host === undefined ? 'and nothing says which of them to host' : `which ${host.path} starts together`;
   return {
     problem: {
       rule: 'plan/several-apps',
       severity: 'error',
       file: host?.path ?? candidates[0]?.path,
-      message: `The repository has several .NET web apps, ${why}: ${paths.join(', ')}${more}. One app here is one image with one process that is reached from outside.`,
+      message: `The repository has several .NET web apps, ${reason}: ${paths.join(', ')}${more}. One app here is one image with one process that is reached from outside.`,
       fix: `Host one of them: put source.path with its folder, such as ${paths[0] ?? '.'}, in moorage.yaml if it needs no project beside it; or add a Dockerfile that builds one image that starts them all.`,
     },
   };

@@ -18,8 +18,10 @@ const databases: readonly (readonly [RegExp, string])[] = [
 /** Names the database. If several are referenced, the first: the app could use any of them. */
 export function findDatabaseName(project: DotnetProject, projects: readonly DotnetProject[]): string | undefined {
   const packages = listPackages(project, projects);
-  const found = databases.filter(([pattern]) => packages.some((each) => pattern.test(each))).map(([, name]) => name);
-  return found.length === 0 ? undefined : found.join(' or ');
+  const databaseNames = databases
+    .filter(([pattern]) => packages.some((each) => pattern.test(each)))
+    .map(([, name]) => name);
+  return databaseNames.length === 0 ? undefined : databaseNames.join(' or ');
 }
 
 /** Lists the packages of the project and of the projects that it references. */

@@ -51,8 +51,8 @@ function selectServer(tree: Tree, { apps, isUmbrella, mix }: ElixirProject): Eli
   if (only === undefined) return createNoServerProblem(apps, mix);
   if (!isUmbrella || more.length === 0) return only;
   const command = findDeclaredStart(tree)?.command ?? '';
-  const named = servers.find(({ folder }) => command.includes(folder));
-  return named ?? createSeveralServersProblem(servers);
+  const namedServer = servers.find(({ folder }) => command.includes(folder));
+  return namedServer ?? createSeveralServersProblem(servers);
 }
 
 function createProblem(rule: string, message: string, fix: string): Problem {
@@ -69,14 +69,14 @@ function createMalformedProblem(): Problem {
 
 function createNoServerProblem(apps: readonly ElixirApp[], mix: string): Problem {
   const escript = /\bescript:\s/.test(mix) && apps.every(({ isStarted }) => !isStarted);
-  const what = escript
+  const reason = escript
     ? 'a program of the command line (escript)'
     : apps.some(({ isStarted }) => isStarted)
       ? 'an Elixir app that starts no server of HTTP'
       : 'an Elixir library';
   return createProblem(
     'plan/no-server',
-    `This is ${what}, so there is nothing that people could visit.`,
+    `This is ${reason}, so there is nothing that people could visit.`,
     'Start a server (Phoenix, Bandit, Plug.Cowboy) on 0.0.0.0 and $PORT in the supervision tree of the app, or add a Dockerfile.',
   );
 }

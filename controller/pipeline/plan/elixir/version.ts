@@ -33,14 +33,15 @@ export function chooseElixir(
   const { source, isAllowed } = parseRequirement(mix);
   const fitting = languages.elixir.images.filter(({ version }) => isAllowed(parseMinor(version)));
   if (fitting.length === 0) return { file: 'mix.exs', requestedVersion: source };
-  const there = fitting.filter(({ build }) => !missingImages.includes(build));
-  const usable = there.length === 0 ? fitting : there;
-  const named = findNamedVersion(tree);
-  const same = usable.find(({ version }) => version === named?.requestedVersion);
+  const available = fitting.filter(({ build }) => !missingImages.includes(build));
+  const usable = available.length === 0 ? fitting : available;
+  const namedVersion = findNamedVersion(tree);
+  const same = usable.find(({ version }) => version === namedVersion?.requestedVersion);
   const older =
-    named !== undefined && parseMinor(named.requestedVersion) < parseMinor(languages.elixir.images[0].version);
+    namedVersion !== undefined &&
+    parseMinor(namedVersion.requestedVersion) < parseMinor(languages.elixir.images[0].version);
   const image = same ?? (older ? usable[0] : usable.at(-1)) ?? languages.elixir.images[0];
-  return named === undefined || same !== undefined ? { image } : { image, instead: named };
+  return namedVersion === undefined || same !== undefined ? { image } : { image, instead: namedVersion };
 }
 
 function findNamedVersion(tree: Tree): RequestedElixir | undefined {

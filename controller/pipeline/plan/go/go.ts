@@ -121,14 +121,14 @@ function replaceProgramPath(web: string): string {
 function renderBuildStage(tree: Tree, input: PlanInput, { goMod, main, pages }: Parts): string[] {
   const local = /^\s{0,9}(?:replace )?\S{1,200}(?: \S{1,60})? => \.{1,2}\//m.test(goMod);
   const manifests = ['go.mod', ...(tree.has('go.sum') ? ['go.sum'] : [])];
-  const whole = local || tree.has('go.work') || tree.getEntry('vendor')?.kind === 'directory';
+  const isTreeNeeded = local || tree.has('go.work') || tree.getEntry('vendor')?.kind === 'directory';
   return [
     `FROM ${languages.go.images[0].build} AS build`,
     // go.mod may request a newer Go than the image has.
     `ENV CGO_ENABLED=${cgo.test(goMod) ? 1 : 0} GOTOOLCHAIN=auto GOFLAGS=-buildvcs=false`,
     'WORKDIR /app',
     ...renderArguments(input),
-    ...(whole
+    ...(isTreeNeeded
       ? []
       : [
           renderCopy(manifests, './'),

@@ -122,12 +122,12 @@ const placeholder = /^(?:\.git(?:keep|ignore)|\.keep|\.placeholder|README\.md|di
 
 /** Lists folders such as web/dist from `//go:embed` lines whose files do not exist. */
 export function listMissingEmbeds(tree: Tree): string[] {
-  const found = listGoFiles(tree).flatMap((path) =>
+  const missingEmbeds = listGoFiles(tree).flatMap((path) =>
     [...(tree.readFile(path, 64 * 1024) ?? '').matchAll(/^[ \t]{0,9}\/\/go:embed[ \t]{1,9}([^\n]{1,300})$/gm)]
       .flatMap((match) => (match[1] ?? '').split(/\s+/))
       .map((pattern) => toEmbeddedFolder(posix.dirname(path), pattern)),
   );
-  const folders = [...new Set(found)].filter((folder) => folder !== undefined);
+  const folders = [...new Set(missingEmbeds)].filter((folder) => folder !== undefined);
   return [...folders.filter((folder) => isMissing(tree, folder)), ...listIgnoredBelow(tree, folders)];
 }
 
@@ -152,17 +152,17 @@ function toEmbeddedFolder(at: string, pattern: string): string | undefined {
 }
 
 function isMissing(tree: Tree, folder: string): boolean {
-  const inside = tree.getSubtree(folder).entries.filter((each) => each.kind === 'file');
+  const files = tree.getSubtree(folder).entries.filter((each) => each.kind === 'file');
   const built = /(?:^|\/)(?:dist|build|out|public|static)$/.test(folder);
-  return inside.every((each) => placeholder.test(posix.basename(each.path))) || (built && hasOnlyStandIn(tree, folder));
+  return files.every((each) => placeholder.test(posix.basename(each.path))) || (built && hasOnlyStandIn(tree, folder));
 }
 
 /** Detects a page of a few bytes that only makes the program compile without the real one. */
 function hasOnlyStandIn(tree: Tree, folder: string): boolean {
-  const inside = tree.getSubtree(folder).entries.filter((each) => each.kind === 'file' && !placeholder.test(each.path));
-  const [only] = inside;
+  const files = tree.getSubtree(folder).entries.filter((each) => each.kind === 'file' && !placeholder.test(each.path));
+  const [only] = files;
   return (
-    inside.length === 1 &&
+    files.length === 1 &&
     only?.path === 'index.html' &&
     only.bytes < 600 &&
     !/<script/.test(tree.readFile(`${folder}/index.html`) ?? '')

@@ -74,8 +74,8 @@ export function resolveFinalStart(tree: Tree, scripts: Readonly<Record<string, s
   const scriptName = start
     .split(/\s+/)
     .find((word, index) => index > 0 && names.includes(word) && isOtherScript(word, folder));
-  const called = scriptName === undefined ? undefined : readText(manifest, 'scripts', scriptName);
-  return (called ?? start).replace(installsFirst, '');
+  const script = scriptName === undefined ? undefined : readText(manifest, 'scripts', scriptName);
+  return (script ?? start).replace(installsFirst, '');
 }
 
 /** A script that calls itself is not followed. One with the same name in another folder is a different script. */
@@ -99,6 +99,6 @@ export function describeUnstartedServer(tree: Tree, { runtime, scripts }: NodePr
   const isFunction = (path: string): boolean =>
     /^(?:api|netlify\/functions)\/(?:[\w[\].-]{1,80}\/){0,3}[\w[\].-]{1,80}\.(?:[cm]?[jt]s|py|go)$/.test(path);
   if (['package.json', 'requirements.txt', 'pyproject.toml'].some((file) => tree.has(`api/${file}`))) return undefined;
-  const called = tree.entries.find((each) => each.kind === 'file' && isFunction(each.path))?.path;
-  return called === undefined ? undefined : `${called} is a function that another platform calls`;
+  const functionFile = tree.entries.find((each) => each.kind === 'file' && isFunction(each.path))?.path;
+  return functionFile === undefined ? undefined : `${functionFile} is a function that another platform calls`;
 }

@@ -152,8 +152,8 @@ function detectAstroAdapter(tree: Tree): Adapter {
 }
 
 function findForeignAdapter(file: string | undefined, text: string): Adapter | undefined {
-  const found = foreign.exec(text)?.[1];
-  return found === undefined || file === undefined ? undefined : { target: 'foreign', package: found, file };
+  const adapter = foreign.exec(text)?.[1];
+  return adapter === undefined || file === undefined ? undefined : { target: 'foreign', package: adapter, file };
 }
 
 function readConfigFile(tree: Tree, framework: keyof typeof configs): { file: string | undefined; text: string } {

@@ -53,8 +53,8 @@ export function chooseManager(
   lock: Lock | undefined,
   scripts: Readonly<Record<string, string>>,
 ): ChosenManager {
-  const named = /^(npm|pnpm|yarn|bun)@(\d+\.\d+\.\d+)/.exec(declared ?? '');
-  if (named !== null) return chooseByField(tree, named, lock?.manager);
+  const declaredVersion = /^(npm|pnpm|yarn|bun)@(\d+\.\d+\.\d+)/.exec(declared ?? '');
+  if (declaredVersion !== null) return chooseByField(tree, declaredVersion, lock?.manager);
   return chooseByLock(tree, lock?.manager ?? (isBunCalled(scripts['start'] ?? '') ? 'bun' : 'npm'));
 }
 

@@ -207,8 +207,10 @@ function renderRuntimeManager({ project, appProject, app }: NodeImage): string[]
 /** Returns the start script and the scripts that it may call. */
 function joinStartScripts({ scripts }: NodeProject): string {
   const start = scripts['start'] ?? '';
-  const called = Object.entries(scripts).filter(([name]) => name.startsWith('start') || start.includes(` ${name}`));
-  return [start, ...called.map(([, script]) => script)].join('\n');
+  const calledScripts = Object.entries(scripts).filter(
+    ([name]) => name.startsWith('start') || start.includes(` ${name}`),
+  );
+  return [start, ...calledScripts.map(([, script]) => script)].join('\n');
 }
 
 /** The standalone server of Next.js includes only the packages it needs; its static files must be copied next to it. */
@@ -224,8 +226,8 @@ function renderStandaloneCopy(tree: Tree): string[] {
 /** Lists the commands that build the project in the context's folder; none if there is nothing to build. */
 export function listBuildCommands({ manager: name, scripts }: NodeProject, framework: string | undefined): string[] {
   const script = buildScript(scripts);
-  const found = script === undefined ? listBuildParts(scripts) : [script];
-  if (found.length > 0) return found.map((each) => runScript(name, each));
+  const parts = script === undefined ? listBuildParts(scripts) : [script];
+  if (parts.length > 0) return parts.map((each) => runScript(name, each));
   return framework === 'Next.js' ? ['node_modules/.bin/next build'] : [];
 }
 

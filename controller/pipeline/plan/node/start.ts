@@ -46,9 +46,19 @@ const otherLanguage = new RegExp(
 
 /** Detects the app; undefined if nothing identifies one. */
 export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
-  const declared = findDeclaredStart(tree);
-  if (declared !== undefined && declared.framework === undefined && !otherLanguage.test(declared.command))
-    return { kind: 'server', command: declared.command, because: declared.because, prune: false, port: declared.port };
+  const declaredStart = findDeclaredStart(tree);
+  if (
+    declaredStart !== undefined &&
+    declaredStart.framework === undefined &&
+    !otherLanguage.test(declaredStart.command)
+  )
+    return {
+      kind: 'server',
+      command: declaredStart.command,
+      because: declaredStart.because,
+      prune: false,
+      port: declaredStart.port,
+    };
   const framework = findFramework(tree, project);
   if (framework !== undefined || (project.dependencies.has('next') && !hasPages(tree))) return framework;
   return detectBundledApp(tree, project) ?? detectServer(tree, project);

@@ -30,38 +30,42 @@ export function chooseNode(
   dependencies: Readonly<Record<string, string>>,
   missingImages: readonly string[] = [],
 ): NodeChoice {
-  const there = languages.node.images.filter(({ image }) => !missingImages.includes(image));
+  const available = languages.node.images.filter(({ image }) => !missingImages.includes(image));
   const request =
     readVersionFile(tree) ??
     readManifestVersion(tree) ??
     inferVersionFromScripts(tree) ??
     inferVersionFromAge(dependencies);
   if (request === undefined) return { image: defaultNode, findings: [] };
-  const fitting = there.filter(({ version }) => request.isFitting(version));
+  const fitting = available.filter(({ version }) => request.isFitting(version));
   const found = fitting.find(({ version }) => version === request.major) ?? fitting.at(-1);
   if (found !== undefined) {
     const because = found.image === defaultNode ? {} : { because: `${request.file} asks for Node ${request.words}.` };
     return { image: found.image, ...because, findings: [] };
   }
-  const nearest = selectNearest(request, there);
-  return { image: nearest.image, findings: [createUnavailableFinding(request, nearest.version, there)] };
+  const nearest = selectNearest(request, available);
+  return { image: nearest.image, findings: [createUnavailableFinding(request, nearest.version, available)] };
 }
 
 type NodeImage = (typeof languages.node.images)[number];
 
-function selectNearest({ major, words }: VersionRequest, there: readonly NodeImage[]): NodeImage {
+function selectNearest({ major, words }: VersionRequest, available: readonly NodeImage[]): NodeImage {
   const wantedMajor = major ?? semver.minVersion(words)?.major ?? newest;
-  const last = there.at(-1) ?? languages.node.images[languages.node.images.length - 1] ?? languages.node.images[0];
-  return there.find((each) => each.version >= wantedMajor) ?? last;
+  const last = available.at(-1) ?? languages.node.images[languages.node.images.length - 1] ?? languages.node.images[0];
+  return available.find((each) => each.version >= wantedMajor) ?? last;
 }
 
-function createUnavailableFinding({ file, words }: VersionRequest, used: number, there: readonly NodeImage[]): Finding {
+function createUnavailableFinding(
+  { file, words }: VersionRequest,
+  used: number,
+  available: readonly NodeImage[],
+): Finding {
   return {
     rule: 'plan/node-version',
     severity: 'warning',
     file,
     message: `${file} asks for Node ${words}, which is not available; Node ${used} is used.`,
-    fix: `Ask for one of ${there.map(({ version }) => version).join(', ')} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
+    fix: `Ask for one of ${available.map(({ version }) => version).join(', ')} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
   };
 }
 

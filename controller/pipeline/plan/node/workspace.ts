@@ -52,8 +52,8 @@ export function findWorkspaceApp(tree: Tree, top: NodeProject): WorkspaceApp | P
 
 /** A server next to pages is the app only if the pages are separate packages. */
 function selectServerWithPages(server: AppPackage, apps: readonly AppPackage[]): AppPackage | undefined {
-  const others = apps.filter((each) => each !== server);
-  return others.every(({ project: { name } }) => name !== undefined && server.project.dependencies.has(name))
+  const otherApps = apps.filter((each) => each !== server);
+  return otherApps.every(({ project: { name } }) => name !== undefined && server.project.dependencies.has(name))
     ? server
     : undefined;
 }
@@ -131,14 +131,14 @@ function listDependencies(chosen: Package, packages: readonly Package[]): Packag
 }
 
 function createSeveralAppsFinding(apps: readonly AppPackage[]): Finding {
-  const named = apps
+  const appList = apps
     .slice(0, 6)
     .map(({ folder, app }) => `${folder} (${app.framework ?? (app.kind === 'files' ? 'a web app' : 'a server')})`);
   return {
     rule: 'plan/several-apps',
     severity: 'error',
     file: 'package.json',
-    message: `The workspace has several apps, and nothing says which of them to host: ${named.join(', ')}${apps.length > 6 ? ', …' : ''}.`,
+    message: `The workspace has several apps, and nothing says which of them to host: ${appList.join(', ')}${apps.length > 6 ? ', …' : ''}.`,
     fix: 'Add a "start" script at the top level that starts the one to host (and a "build" script that builds it), or a Dockerfile at the top level.',
   };
 }

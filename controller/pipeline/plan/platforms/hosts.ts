@@ -25,19 +25,19 @@ export function readProcfile(tree: Tree): Declaration | undefined {
   const start = processes.get('web');
   if (start === undefined) return undefined;
   const release = processes.get('release');
-  const others = [...processes.keys()].filter((name) => name !== 'web' && name !== 'release');
+  const otherProcesses = [...processes.keys()].filter((name) => name !== 'web' && name !== 'release');
   return {
     file,
     start,
     ...(release === undefined ? {} : { release }),
     findings:
-      others.length === 0
+      otherProcesses.length === 0
         ? []
         : [
             createWarning(
               'procfile/not-run',
               file,
-              `Only the process web is run; not ${others.slice(0, 6).join(', ')}.`,
+              `Only the process web is run; not ${otherProcesses.slice(0, 6).join(', ')}.`,
               'If the app needs another process, start it in the command of web, like "worker & exec server".',
             ),
           ],

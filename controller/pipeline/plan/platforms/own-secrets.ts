@@ -33,10 +33,10 @@ export function isOwnSecret(variable: string): boolean {
 }
 
 export function readOwnSecrets(tree: Tree): Declaration | undefined {
-  const found = [...findSampleSecrets(tree), ...findDjangoSecrets(tree), ...findByFramework(tree)];
-  const first = found[0];
+  const secrets = [...findSampleSecrets(tree), ...findDjangoSecrets(tree), ...findByFramework(tree)];
+  const first = secrets[0];
   if (first === undefined) return undefined;
-  const names = [...new Set(found.map(({ name }) => name))];
+  const names = [...new Set(secrets.map(({ name }) => name))];
   return { file: first.file, env: names.map((name) => ({ name, value: askedSecret })) };
 }
 

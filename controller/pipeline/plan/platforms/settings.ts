@@ -66,9 +66,10 @@ function resolveBuild(
 ): { build: DeclaredBuild | undefined; dockerfile: string } {
   const build = chosen === undefined ? declared : undefined;
   const { path, dockerfile } = chosen ?? build ?? { path: '.', dockerfile: 'Dockerfile' };
-  const named = posix.join(path, dockerfile);
-  const found = named === 'Dockerfile' && !tree.has(named) ? findDockerfile(tree) : undefined;
-  return { build, dockerfile: found?.certain === true ? found.path : named };
+  const dockerfilePath = posix.join(path, dockerfile);
+  const foundDockerfile =
+    dockerfilePath === 'Dockerfile' && !tree.has(dockerfilePath) ? findDockerfile(tree) : undefined;
+  return { build, dockerfile: foundDockerfile?.certain === true ? foundDockerfile.path : dockerfilePath };
 }
 
 /** A devcontainer shows the port on which its developer opens the app. Used only if no Dockerfile exposes one. */
@@ -187,14 +188,14 @@ function limitDisks(
   const disks = declaredDisks.slice(0, authorLimits.volumes.count);
   const droppedPaths = declaredDisks.slice(authorLimits.volumes.count).map(({ path }) => path);
   if (droppedPaths.length === 0) return { disks, findings: [] };
-  const what = `The app declares ${declaredDisks.length} volumes; ${disks.length} get a disk. What is written to ${droppedPaths.slice(0, 5).join(', ')} does not last.`;
+  const message = `The app declares ${declaredDisks.length} volumes; ${disks.length} get a disk. What is written to ${droppedPaths.slice(0, 5).join(', ')} does not last.`;
   return {
     disks,
     findings: [
       {
         rule: 'data/too-many-volumes',
         severity: 'warning',
-        message: what,
+        message,
         fix: 'Choose the folders that have to last with run.volumes in moorage.yaml.',
       },
     ],

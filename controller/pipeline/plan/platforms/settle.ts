@@ -21,10 +21,10 @@ export function limitSettings(
 ): { settings: AppManifest; findings: Finding[] } {
   const base = toParts(declared, ownSettings).reduce<AppManifest>((settings, part) => addPart(settings, part), {});
   const room = maximumManifestBytes - countBytes(ownSettings ?? {}) - noteBytes;
-  const taken = new Set(['PORT', ...(ownSettings?.run?.env ?? []).map(({ name }) => name)]);
+  const takenNames = new Set(['PORT', ...(ownSettings?.run?.env ?? []).map(({ name }) => name)]);
   const omitted: string[] = [];
   const settings = declared.env
-    .filter(({ name }) => !taken.has(name))
+    .filter(({ name }) => !takenNames.has(name))
     .toSorted((one, other) => weighVariable(one.value) - weighVariable(other.value))
     .reduce<AppManifest>((current, variable) => {
       const next = addPart(current, { run: { env: [...(current.run?.env ?? []), variable] } });

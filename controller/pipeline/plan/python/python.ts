@@ -146,7 +146,7 @@ function isLikelyPython(tree: Tree): boolean {
 }
 
 function createNoImageProblem({ file, requestedVersion }: RequestedPython, { missingImages = [] }: PlanInput): Problem {
-  const there = languages.python.images
+  const available = languages.python.images
     .filter((each) => !missingImages.includes(each.image))
     .map((each) => each.version);
   return {
@@ -155,7 +155,7 @@ function createNoImageProblem({ file, requestedVersion }: RequestedPython, { mis
       severity: 'error',
       file,
       message: `The app requires Python ${requestedVersion}, which is not available.`,
-      fix: `Widen it to include one of ${there.join(', ')}, or add a Dockerfile.`,
+      fix: `Widen it to include one of ${available.join(', ')}, or add a Dockerfile.`,
     },
   };
 }

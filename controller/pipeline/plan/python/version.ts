@@ -30,8 +30,8 @@ export function choosePython(
   { missingImages = [] }: Pick<PlanInput, 'missingImages'> = {},
 ): PythonChoice | RequestedPython {
   const range = findRequestedRange(tree);
-  const there = languages.python.images.filter((each) => !missingImages.includes(each.image));
-  const fitting = there.filter(
+  const available = languages.python.images.filter((each) => !missingImages.includes(each.image));
+  const fitting = available.filter(
     (each) => range === undefined || isWithinRange(parse(each.version), range.requestedVersion),
   );
   if (range !== undefined && fitting.length === 0) return range;

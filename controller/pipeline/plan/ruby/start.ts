@@ -38,9 +38,9 @@ const ofRuby =
 
 export function findStart(tree: Tree, bundle: Bundle): RubyStart | undefined {
   const isRails = isRailsApp(tree, bundle);
-  const declared = findDeclaredStart(tree);
-  const word = declared !== undefined && ofRuby.test(declared.command) ? declared : undefined;
-  const found = word === undefined ? findStartByFiles(tree, bundle, isRails) : { ...word, adds: [] };
+  const declaredStart = findDeclaredStart(tree);
+  const rubyStart = declaredStart !== undefined && ofRuby.test(declaredStart.command) ? declaredStart : undefined;
+  const found = rubyStart === undefined ? findStartByFiles(tree, bundle, isRails) : { ...rubyStart, adds: [] };
   if (found === undefined) return undefined;
   const framework = isRails ? 'Rails' : frameworks.find(([gem]) => bundle.has(gem))?.[1];
   return {
@@ -48,7 +48,7 @@ export function findStart(tree: Tree, bundle: Bundle): RubyStart | undefined {
     because: found.because,
     adds: found.adds,
     isRails,
-    isReleased: word?.command.startsWith('( ') === true,
+    isReleased: rubyStart?.command.startsWith('( ') === true,
     ...(framework === undefined ? {} : { framework }),
     ...(found.port === undefined ? {} : { port: found.port }),
   };

@@ -27,21 +27,26 @@ const number = /\d{1,2}(?:\.\d{1,3}){1,2}/;
 export function chooseRuby(tree: Tree, bundle: Bundle, { missingImages = [] }: Partial<PlanInput>): RubyChoice {
   const isThere = ({ build, run }: RubyImage): boolean =>
     !missingImages.includes(build) && !missingImages.includes(run);
-  const there = languages.ruby.images.some(isThere) ? languages.ruby.images.filter(isThere) : languages.ruby.images;
+  const available = languages.ruby.images.some(isThere) ? languages.ruby.images.filter(isThere) : languages.ruby.images;
   const range = readRequirement(bundle.gemfile);
-  if (range === undefined) return chooseByVersion(there, bundle, readSingleVersion(tree) ?? readLockedVersion(tree));
-  const fitting = there.filter((each) => isWithinRequirements(parse(each.version), range.version));
-  if (fitting.length === 0) return chooseByVersion(there, bundle, range);
-  const named = readSingleVersion(tree);
-  if (named !== undefined) return chooseByVersion(fitting, bundle, named);
+  if (range === undefined)
+    return chooseByVersion(available, bundle, readSingleVersion(tree) ?? readLockedVersion(tree));
+  const fitting = available.filter((each) => isWithinRequirements(parse(each.version), range.version));
+  if (fitting.length === 0) return chooseByVersion(available, bundle, range);
+  const namedVersion = readSingleVersion(tree);
+  if (namedVersion !== undefined) return chooseByVersion(fitting, bundle, namedVersion);
   const writer = readLockedVersion(tree);
   const image = writer === undefined ? selectUsualImage(fitting, bundle) : selectNearest(fitting, writer);
   return { image, because: `${range.file} asks for Ruby ${range.version}.`, findings: [] };
 }
 
-function chooseByVersion(there: readonly RubyImage[], bundle: Bundle, request: RubyRequest | undefined): RubyChoice {
-  if (request === undefined) return { image: selectUsualImage(there, bundle), findings: [] };
-  const image = selectNearest(there, request);
+function chooseByVersion(
+  available: readonly RubyImage[],
+  bundle: Bundle,
+  request: RubyRequest | undefined,
+): RubyChoice {
+  if (request === undefined) return { image: selectUsualImage(available, bundle), findings: [] };
+  const image = selectNearest(available, request);
   const isSame = compare(parse(image.version), parseRequestedVersion(request)) === 0;
   return {
     image,
@@ -80,11 +85,11 @@ function readRequirement(gemfile: string): RubyRequest | undefined {
 }
 
 /** Without a request, selects the newest, or the oldest for apps that newer versions no longer support. */
-function selectUsualImage(there: readonly RubyImage[], bundle: Bundle): RubyImage {
+function selectUsualImage(available: readonly RubyImage[], bundle: Bundle): RubyImage {
   const isOld =
     isBefore(bundle.findVersion('rails') ?? bundle.findVersion('activerecord'), [7, 0]) ||
     isBefore(bundle.findVersion('liquid'), [4, 0, 4]);
-  return (isOld ? there[0] : there.at(-1)) ?? languages.ruby.images[0];
+  return (isOld ? available[0] : available.at(-1)) ?? languages.ruby.images[0];
 }
 
 /** Returns whether a locked version, such as "6.1.7", is below a limit; false if there is no locked version. */
@@ -96,9 +101,9 @@ export function isBefore(version: string | undefined, limit: readonly number[]):
 }
 
 /** Selects that version, or else the next higher one, or else the newest. */
-function selectNearest(there: readonly RubyImage[], request: RubyRequest): RubyImage {
-  const found = there.find((each) => compare(parse(each.version), parseRequestedVersion(request)) >= 0);
-  return found ?? there.at(-1) ?? languages.ruby.images[0];
+function selectNearest(available: readonly RubyImage[], request: RubyRequest): RubyImage {
+  const found = available.find((each) => compare(parse(each.version), parseRequestedVersion(request)) >= 0);
+  return found ?? available.at(-1) ?? languages.ruby.images[0];
 }
 
 function parseRequestedVersion(request: RubyRequest): Version {

@@ -42,7 +42,7 @@ function listPrograms(
 ): string[] {
   const name = readText(manifest, 'package', 'name');
   const listed = readField(manifest, 'bin');
-  const named = Array.isArray(listed) ? listed.flatMap((each) => readText(each, 'name') ?? []) : [];
+  const programNames = Array.isArray(listed) ? listed.flatMap((each) => readText(each, 'name') ?? []) : [];
   const files = tree.entries.flatMap((each) => {
     const match = each.path.startsWith(folder === '.' ? '' : `${folder}/`)
       ? /^src\/bin\/([\w-]{1,80})(?:\.rs|\/main\.rs)$/.exec(
@@ -52,8 +52,8 @@ function listPrograms(
     return match?.[1] ?? [];
   });
   const mainProgram =
-    name !== undefined && tree.has(posix.join(folder, 'src/main.rs')) && named.length === 0 ? [name] : [];
-  return [...named, ...mainProgram, ...files];
+    name !== undefined && tree.has(posix.join(folder, 'src/main.rs')) && programNames.length === 0 ? [name] : [];
+  return [...programNames, ...mainProgram, ...files];
 }
 
 /** Lists the member folders of a workspace; the last part may be "*". */
@@ -116,12 +116,12 @@ export function findBuildScriptTool(tree: Tree): string | undefined {
 }
 
 /** Renders the lines before the compiler, with the repository in place: Node, the package manager, and the packages. */
-export function buildScriptTools(tree: Tree, called: string): string[] {
+export function buildScriptTools(tree: Tree, buildScriptTool: string): string[] {
   const project = readProject(tree);
   // Bun also works with another manager's lock file.
   const managers = [
     project === undefined ? undefined : getManagerPackage(project),
-    called.startsWith('bun') && project?.manager !== 'bun' ? 'bun@1' : undefined,
+    buildScriptTool.startsWith('bun') && project?.manager !== 'bun' ? 'bun@1' : undefined,
   ].filter((each) => each !== undefined);
   const commands = [
     ...(managers.length === 0 ? [] : [`npm install --global --force ${managers.join(' ')}`]),
@@ -136,7 +136,7 @@ export function buildScriptTools(tree: Tree, called: string): string[] {
       ? []
       : renderStep(
           'build.rs',
-          `installing what it calls (${called})`,
+          `installing what it calls (${buildScriptTool})`,
           // Node has its own list of certificate authorities; the image's list also has those of the installation's
           // mirror.
           `RUN --mount=type=cache,target=/root/.npm export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt; ${commands.join(' && ')}`,

@@ -101,8 +101,8 @@ function listDebianPackages(tree: Tree, stage: 'build' | 'run'): string[] {
 
 function renderBuildStage(tree: Tree, input: PlanInput, { name, features }: Program): string[] {
   const locked = tree.has('Cargo.lock') ? ' --locked' : '';
-  const called = findBuildScriptTool(tree);
-  const clean = called === undefined ? '' : ' && rm -rf target node_modules';
+  const buildScriptTool = findBuildScriptTool(tree);
+  const clean = buildScriptTool === undefined ? '' : ' && rm -rf target node_modules';
   return [
     `FROM ${languages.rust.images[0].build} AS build`,
     ...listDebianPackages(tree, 'build'),
@@ -111,7 +111,7 @@ function renderBuildStage(tree: Tree, input: PlanInput, { name, features }: Prog
     'ENV RUSTUP_TOOLCHAIN=stable SQLX_OFFLINE=true CARGO_NET_GIT_FETCH_WITH_CLI=true',
     ...renderArguments(input),
     'COPY . .',
-    ...(called === undefined ? [] : buildScriptTools(tree, called)),
+    ...(buildScriptTool === undefined ? [] : buildScriptTools(tree, buildScriptTool)),
     ...renderStep(
       'Cargo.toml',
       'compiling the program',

@@ -10,10 +10,12 @@ const ignore = ['.git', '**/node_modules', '**/.DS_Store'];
 export const staticSite: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const isAsked = input.build.strategy === 'static';
-    const found = folders.filter((each) => tree.has(getIndexPath(each)));
-    const folder = found.find((each) => isAsked || findMissingAsset(tree.getSubtree(each)) === undefined);
+    const siteFolders = folders.filter((each) => tree.has(getIndexPath(each)));
+    const folder = siteFolders.find((each) => isAsked || findMissingAsset(tree.getSubtree(each)) === undefined);
     if (folder === undefined)
-      return found.includes('.') ? createUnbuiltProblem(getIndexPath('.'), findMissingAsset(tree) ?? '') : undefined;
+      return siteFolders.includes('.')
+        ? createUnbuiltProblem(getIndexPath('.'), findMissingAsset(tree) ?? '')
+        : undefined;
     const port = input.port ?? defaultPort;
     const site = tree.getSubtree(folder);
     const pages = site.entries.filter((each) => each.kind === 'file' && /\.html?$/i.test(each.path)).length;

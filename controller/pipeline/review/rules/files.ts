@@ -85,15 +85,15 @@ export const names: Rule = {
   check({ tree }) {
     return tree.entries
       .flatMap((entry): Finding[] => {
-        const why = findNameProblem(entry);
-        return why === undefined
+        const problem = findNameProblem(entry);
+        return problem === undefined
           ? []
           : [
               {
                 rule: 'names/unusable',
                 severity: 'error',
                 file: clean(entry.path).replace(/\n/g, '?'),
-                message: `The name of this file ${why}.`,
+                message: `The name of this file ${problem}.`,
                 fix: 'Rename it (git mv) using only letters, digits, spaces and the characters . _ -.',
               },
             ];
@@ -237,13 +237,13 @@ export const sourcePath: Rule = {
     const folders = tree.entries
       .filter((each) => each.kind === 'directory' && !each.path.includes('/') && !each.path.startsWith('.'))
       .map((each) => each.path);
-    const known = folders.length === 0 ? 'there are none' : `there are ${folders.slice(0, 10).join(', ')}`;
+    const candidateList = folders.length === 0 ? 'there are none' : `there are ${folders.slice(0, 10).join(', ')}`;
     return [
       {
         rule: 'source/path',
         severity: 'error',
         message: `The repository has no folder "${path}".`,
-        fix: `Set source.path in moorage.yaml to an existing folder, without a trailing slash (at the top level ${known}).`,
+        fix: `Set source.path in moorage.yaml to an existing folder, without a trailing slash (at the top level ${candidateList}).`,
       },
     ];
   },

@@ -35,14 +35,14 @@ export const submodules: Rule = {
 
 function judgeSubmodule({ path, problem = '', passing }: Submodule, context: ReviewContext): Finding {
   const use = findNeed(path, context);
-  const why = problem.replace(/[.\s]+$/, '');
+  const reason = problem.replace(/[.\s]+$/, '');
   if (use !== undefined && passing === true)
-    throw new Fault(`the submodule ${path}, which ${use}, could not be fetched: ${why}`);
+    throw new Fault(`the submodule ${path}, which ${use}, could not be fetched: ${reason}`);
   return {
     rule: 'git/submodule',
     severity: use === undefined ? 'warning' : 'error',
     file: path,
-    message: `This submodule was not fetched, so its folder is empty: ${why}.${use === undefined ? '' : ` The build needs it: it ${use}.`}`,
+    message: `This submodule was not fetched, so its folder is empty: ${reason}.${use === undefined ? '' : ` The build needs it: it ${use}.`}`,
     fix: use === undefined ? fixMissing : fixNeeded,
   };
 }

@@ -37,12 +37,12 @@ export function buildPasswordVariables(app: HostedApp): Wire<V1EnvVar>[] {
 /** The usual variables of the first service of each type, except those that the app sets itself. */
 export function buildServiceVariables(app: HostedApp): Wire<V1EnvVar>[] {
   const { env, secrets } = app.spec.run;
-  const taken = new Set([...env, ...secrets].map(({ name }) => name));
+  const takenNames = new Set([...env, ...secrets].map(({ name }) => name));
   return app.spec.services.flatMap((service) => {
     const kind = serviceKinds[service.type];
     return Object.entries(kind.variables(resolveLogin(service, kind.login))).flatMap(([name, value]) => {
-      if (taken.has(name)) return [];
-      taken.add(name);
+      if (takenNames.has(name)) return [];
+      takenNames.add(name);
       return value === '' ? [{ name }] : [{ name, value }];
     });
   });

@@ -190,11 +190,11 @@ export function judgeService(
 ): ServiceState {
   if (deployment === undefined) return { isReady: false, why: 'it is being created' };
   if (isAvailable(deployment)) return { isReady: true };
-  const found = pods
+  const failure = pods
     .filter((pod) => pod.metadata.deletionTimestamp === undefined && pod.status?.phase !== 'Failed')
     .map((pod) => judgePod(service, pod, memory))
     .find((each) => each !== undefined);
-  return { isReady: false, ...(found ?? { why: 'it is starting' }) };
+  return { isReady: false, ...(failure ?? { why: 'it is starting' }) };
 }
 
 /** For the current generation, not an earlier one. */
@@ -217,8 +217,8 @@ function findContainer(pod: Pod): ContainerStatus | undefined {
   return pod.status?.containerStatuses?.find(({ name }) => name === 'service');
 }
 
-function toHeldState(why: string | undefined): { why: string } | undefined {
-  return why === undefined ? undefined : { why: truncate(why) };
+function toHeldState(reason: string | undefined): { why: string } | undefined {
+  return reason === undefined ? undefined : { why: truncate(reason) };
 }
 
 function readTermination({ state, lastState }: ContainerStatus): Termination | undefined {
@@ -235,14 +235,14 @@ function explainCrash(
   memory: string,
 ): Omit<ServiceState, 'isReady'> {
   const isOver = ended.reason === 'OOMKilled';
-  const why = isOver ? `it exceeded its ${memory} of memory` : `it ended with exit code ${ended.exitCode}`;
-  if (restarts < enoughRestarts) return { why };
+  const reason = isOver ? `it exceeded its ${memory} of memory` : `it ended with exit code ${ended.exitCode}`;
+  if (restarts < enoughRestarts) return { why: reason };
   const log = clean(ended.message ?? '').trim();
   return {
-    why,
+    why: reason,
     rejection: {
       rule: isOver ? 'services/out-of-memory' : 'services/crashed',
-      message: `The service ${name} (${type}) does not start: ${why} (${timesRestarted(restarts)}).`,
+      message: `The service ${name} (${type}) does not start: ${reason} (${timesRestarted(restarts)}).`,
       fix: isOver
         ? `Increase memory of the service ${name} in moorage.yaml (services).`
         : `Look at its last lines. What its volume holds may be of another version, or a setting in env of the service ${name} is wrong.`,

@@ -17,7 +17,7 @@ import {
   chargeForgeries,
   forgeDocument,
   type Forgery,
-  type Genuine,
+  type GenuineRecords,
   type JsonObject,
   statementForgeries,
 } from '../../../support/receipts/forgeries.ts';
@@ -30,7 +30,7 @@ const folder = mkdtempSync(join(tmpdir(), 'moorage-forgeries-'));
 const today = new Date().toISOString().slice(0, 10);
 const forgeries: readonly Forgery[] = [...chargeForgeries, ...statementForgeries];
 let api: ToolSample;
-let genuine: Genuine;
+let genuine: GenuineRecords;
 
 beforeAll(async () => {
   api = await sampleToolApp({ environment: { DATABASE_URL: migratedDatabase, MOORAGE_RECEIPT_KEY: receiptKey } });

@@ -52,8 +52,9 @@ function resolveBuild(
   const resolveText = (text: string | undefined, usual: string): string => interpolate(text ?? usual, lookup) ?? usual;
   const path = toFolder(resolveText(build.context, '.'));
   const dockerfile = posix.normalize(resolveText(build.dockerfile, 'Dockerfile'));
-  const whole = posix.join(path, dockerfile);
-  if (dockerfile.startsWith('..') || !tree.has(whole)) return { findings: [warnAboutDockerfile(file, name, whole)] };
+  const dockerfilePath = posix.join(path, dockerfile);
+  if (dockerfile.startsWith('..') || !tree.has(dockerfilePath))
+    return { findings: [warnAboutDockerfile(file, name, dockerfilePath)] };
   const target = resolveText(build.target, '');
   const args = resolveBuildArguments(build.args ?? [], lookup);
   return {
@@ -101,16 +102,16 @@ function resolveStart(
   const port = findPort(app, lookup);
   const start = { ...(port === undefined ? {} : { port }) };
   const entry = resolveArguments(app.entrypoint, lookup);
-  const rest = resolveArguments(app.command, lookup);
-  const command = [...(entry ?? []), ...(rest ?? [])];
+  const commandArguments = resolveArguments(app.command, lookup);
+  const command = [...(entry ?? []), ...(commandArguments ?? [])];
   if (command.length === 0 || build === undefined) return { start, findings: [] };
-  const ignoreCommand = (why: string): { start: typeof start; findings: Finding[] } => ({
+  const ignoreCommand = (reason: string): { start: typeof start; findings: Finding[] } => ({
     start,
     findings: [
       createWarning(
         'compose/command',
         file,
-        `The command of the service ${app.name} is not used, since ${why}; the image's own is.`,
+        `The command of the service ${app.name} is not used, since ${reason}; the image's own is.`,
         'Set run.command in moorage.yaml if the app needs another.',
       ),
     ],

@@ -33,9 +33,11 @@ export function chooseServices({ file, services }: ComposeFile, options: ChoiceO
   const knownServices = services.filter(
     ({ build, image }) => build === undefined && findKnownImage(image ?? '') !== undefined,
   );
-  const others = services.filter((each) => !knownServices.includes(each));
-  const built = others.filter(({ build }) => build !== undefined);
-  const main = others.filter((each) => !isProxy(each) && !isDevelopmentService(each) && !isLanguage(each.image ?? ''));
+  const appServices = services.filter((each) => !knownServices.includes(each));
+  const built = appServices.filter(({ build }) => build !== undefined);
+  const main = appServices.filter(
+    (each) => !isProxy(each) && !isDevelopmentService(each) && !isLanguage(each.image ?? ''),
+  );
   const candidates =
     built.length > 0 ? main.filter(({ build }) => build !== undefined) : selectPublished(main, options);
   const chosen = chooseOne(candidates, options) ?? (candidates.length === 0 ? chooseOne(built, options) : undefined);
@@ -45,7 +47,7 @@ export function chooseServices({ file, services }: ComposeFile, options: ChoiceO
       findings:
         candidates.length > 1 && options.path === undefined ? [rejectSeveral(file, candidates, built.length > 0)] : [],
     };
-  return { app: chosen, knownServices, findings: reportIgnored(file, others, chosen) };
+  return { app: chosen, knownServices, findings: reportIgnored(file, appServices, chosen) };
 }
 
 /** Among services with only a published image, selects those named like the repository, or the only one. */
@@ -113,12 +115,12 @@ function rejectSeveral(file: string, candidates: readonly ComposeService[], isBu
 function reportIgnored(file: string, others: readonly ComposeService[], app: ComposeService): Finding[] {
   const ignored = others.filter((each) => each !== app && !isDevelopmentService(each)).map(({ name }) => name);
   if (ignored.length === 0) return [];
-  const shown = ignored.slice(0, 8).join(', ');
+  const nameList = ignored.slice(0, 8).join(', ');
   return [
     createWarning(
       'compose/not-run',
       file,
-      `The service ${app.name} is the app. Not run here: ${shown}${ignored.length > 8 ? ', …' : ''}.`,
+      `The service ${app.name} is the app. Not run here: ${nameList}${ignored.length > 8 ? ', …' : ''}.`,
       'A proxy is not needed: the platform has one. If the app needs another service, reach it by its public URL, or start it in the same image.',
     ),
   ];

@@ -45,14 +45,14 @@ function isDataMount({ source, target }: Mount, tree: Tree): boolean {
   if (!/^\.\.?\//.test(source) && source !== '.') return false;
   const folder = toFolder(source);
   // A committed folder that contains only a placeholder is meant for data.
-  const inside = tree
+  const files = tree
     .getSubtree(folder)
     .entries.filter((each) => each.kind === 'file' && !/(?:^|\/)\.git(?:keep|ignore)$/.test(each.path));
   return (
     folder !== '.' &&
     !folder.startsWith('..') &&
     !tree.has(folder) &&
-    inside.length === 0 &&
+    files.length === 0 &&
     !/\.[a-z]{1,5}$/i.test(folder)
   );
 }

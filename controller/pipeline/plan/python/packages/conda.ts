@@ -55,16 +55,16 @@ export function readConda(tree: Tree): CondaEnvironment | undefined {
   const file = files.find((each) => tree.has(each));
   const dependencies = file === undefined ? undefined : parseDependencies(tree.readFile(file, 256 * 1024));
   if (file === undefined || !Array.isArray(dependencies)) return undefined;
-  const named = dependencies.filter((each): each is string => typeof each === 'string').map(parseCondaSpec);
+  const requirements = dependencies.filter((each): each is string => typeof each === 'string').map(parseCondaSpec);
   const pip = dependencies.flatMap((each) => {
     const listed = readField(each, 'pip');
     return Array.isArray(listed) ? listed.filter((line): line is string => typeof line === 'string') : [];
   });
-  const python = named.find(({ name }) => name === 'python')?.version;
+  const python = requirements.find(({ name }) => name === 'python')?.version;
   return {
     file,
-    requirements: [...named.flatMap(toPypiRequirement), ...pip.map((line) => line.trim())].filter(isLine),
-    debian: named.flatMap(({ name }) => (Object.hasOwn(programs, name) ? (programs[name] ?? []) : [])),
+    requirements: [...requirements.flatMap(toPypiRequirement), ...pip.map((line) => line.trim())].filter(isLine),
+    debian: requirements.flatMap(({ name }) => (Object.hasOwn(programs, name) ? (programs[name] ?? []) : [])),
     ...(python === undefined ? {} : { python }),
   };
 }

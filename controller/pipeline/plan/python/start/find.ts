@@ -43,10 +43,12 @@ export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart |
 
 /** Reflex's own command recompiles the pages at every start; here they are part of the image. */
 function adaptDeclaredStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
-  const declared = findDeclaredStart(tree);
+  const declaredStart = findDeclaredStart(tree);
   const compiled =
-    declared === undefined || /\breflex run\b/.test(declared.command) ? findReflexStart(tree, names) : undefined;
-  return compiled ?? declared;
+    declaredStart === undefined || /\breflex run\b/.test(declaredStart.command)
+      ? findReflexStart(tree, names)
+      : undefined;
+  return compiled ?? declaredStart;
 }
 
 function detectStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {

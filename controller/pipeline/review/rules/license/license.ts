@@ -34,13 +34,13 @@ export const license: Rule = {
     const folders = input.path === '.' ? ['.'] : [input.path, '.'];
     const policy = input.licenses;
     for (const read of [judgeLicenseFiles, (below: Tree) => judgeDeclarations(below, policy)]) {
-      const found = folders.flatMap((folder) =>
+      const sources = folders.flatMap((folder) =>
         read(tree.getSubtree(folder), policy).map((each) => ({
           ...each,
           file: folder === '.' ? each.file : `${folder}/${each.file}`,
         })),
       );
-      const [best] = found.toSorted((one, other) => kinds.indexOf(one.kind) - kinds.indexOf(other.kind));
+      const [best] = sources.toSorted((one, other) => kinds.indexOf(one.kind) - kinds.indexOf(other.kind));
       if (best !== undefined) return best.kind === 'open' ? [] : [toFinding(best, policy)];
     }
     return [toMissingFinding(policy)];
@@ -70,8 +70,8 @@ function toMissingFinding({ missing: verdict }: LicensePolicy): Finding {
 function judgeLicenseFiles(tree: Tree, policy: LicensePolicy): LicenseSource[] {
   const files = listLicenseFiles(tree);
   const plain = files.filter((file) => plainName.test(file));
-  const found = judgeFiles(tree, plain, policy);
-  return found.length > 0 ? found : judgeFiles(tree, files, policy);
+  const sources = judgeFiles(tree, plain, policy);
+  return sources.length > 0 ? sources : judgeFiles(tree, files, policy);
 }
 
 function judgeFiles(tree: Tree, files: readonly string[], policy: LicensePolicy): LicenseSource[] {
@@ -100,8 +100,8 @@ function isLikelyText(path: string): boolean {
 /** Judges the manifests, or else the README, or else the file headers. */
 function judgeDeclarations(tree: Tree, policy: LicensePolicy): LicenseSource[] {
   for (const read of [readDeclaredLicenses, readReadmeLicenses, readHeaderLicenses]) {
-    const found = read(tree).flatMap((each) => judgeDeclaration(each, policy) ?? []);
-    if (found.length > 0) return found;
+    const sources = read(tree).flatMap((each) => judgeDeclaration(each, policy) ?? []);
+    if (sources.length > 0) return sources;
   }
   return [];
 }

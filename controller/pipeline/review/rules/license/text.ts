@@ -46,15 +46,15 @@ function judgeTaggedText(tag: string, kind: Kind, text: string, terms: Terms): J
   const plain = normalizeText(rest);
   const isOwnText = plain.split(' ').filter((word) => /[a-z]/.test(word)).length > nameWords;
   if (kind !== 'open') return { kind, id: tag, reason: `The licence file is tagged ${shortenTag(tag)}.` };
-  const found = judgeUntaggedText(rest, terms);
-  if (found?.kind === 'open') return { kind: 'open', id: tag };
+  const judgement = judgeUntaggedText(rest, terms);
+  if (judgement?.kind === 'open') return { kind: 'open', id: tag };
   const against = findClause(prohibitions, `${plain} ${findReservation(rest)}`);
   if (against !== undefined)
     return {
       kind: 'restricted',
       reason: `The licence file is tagged ${shortenTag(tag)} but its text adds ${against}, so it is not an open-source licence.`,
     };
-  return isOwnText && found !== undefined ? found : { kind: 'open', id: tag };
+  return isOwnText && judgement !== undefined ? judgement : { kind: 'open', id: tag };
 }
 
 /** A reservation of all rights is part of a copyright line, which is not compared with a licence. */

@@ -31,16 +31,16 @@ function removeDuplicates(findings: readonly Finding[]): Finding[] {
 /** Keeps the first few warnings of each kind, so that other findings of the review stay visible. */
 function limitWarnings(findings: readonly Finding[]): Finding[] {
   const warnings = new Map<string, number>();
-  const shown = findings.filter(({ rule, severity }) => {
+  const shownFindings = findings.filter(({ rule, severity }) => {
     const count = (warnings.get(rule) ?? 0) + 1;
     if (severity === 'warning') warnings.set(rule, count);
     return severity === 'error' || count <= warningsOfAKind;
   });
-  const omitted = findings.length - shown.length;
-  if (omitted === 0) return shown;
+  const omitted = findings.length - shownFindings.length;
+  if (omitted === 0) return shownFindings;
   const message = `${omitted} more warnings of these kinds are not shown.`;
   return [
-    ...shown,
+    ...shownFindings,
     {
       rule: 'secrets/more',
       severity: 'warning',
