@@ -1,9 +1,11 @@
 // The configuration of the API, read from the environment.
 import type { BlockList } from 'node:net';
 import { z } from 'zod';
-import { count, list, readConfig } from '../lib/config.ts';
-import { createBlockList, subnets } from '../lib/subnets.ts';
+import { installationSettings } from '../crds/installation-settings.ts';
 import type { AppsSite } from '../crds/names.ts';
+import { count, internalPort, port, readConfig, secret } from '../lib/config.ts';
+import { defineSetting, kinds, valueTypes } from '../lib/settings.ts';
+import { createBlockList } from '../lib/subnets.ts';
 import type { GitHosts } from '../lib/repository.ts';
 
 /** Configuration of the API. */
@@ -37,47 +39,61 @@ export interface ApiConfig {
   readonly drainSeconds: number;
 }
 
-const port = count.max(65_535, 'must be a port, 1 to 65535');
 const domain = z
   .string()
   .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, 'must be a domain in lower case, like moorage.example.org');
-const lowerList = list.transform((items) => items.map((item) => item.toLowerCase()));
+const dailyBudget = /^(0|[1-9][0-9]{0,4})([.][0-9]{1,4})?$/;
 
 /** Every variable that the API reads of itself. */
 export const environment = z.object({
   MOORAGE_PORT: port.default(8080).describe('Port of the API.'),
   MOORAGE_APPS_PORT: port.default(8081).describe('Port on which only /v1 answers, for hosted apps inside the cluster.'),
-  MOORAGE_INTERNAL_PORT: port.default(9090).describe('Port of /healthz, /readyz and /metrics.'),
-  MOORAGE_BASE_DOMAIN: domain.describe('The API answers at https://<domain>.'),
+  MOORAGE_INTERNAL_PORT: internalPort,
+  MOORAGE_BASE_DOMAIN: defineSetting(kinds.text(valueTypes.domain, domain), {
+    value: 'baseDomain',
+    description: 'Domain of the API, which is served at https://<baseDomain>.',
+  }),
   MOORAGE_APPS_DOMAIN: domain
     .optional()
     .describe('An app answers at https://<app>.<domain>. Defaults to MOORAGE_BASE_DOMAIN.'),
-  MOORAGE_EXTERNAL_PORT: port.default(443).describe('Port in the addresses that people see.'),
-  MOORAGE_APPS_NAMESPACE: z
-    .string()
-    .default('moorage-apps')
-    .describe('Namespace of HostedApps and all that runs them.'),
+  MOORAGE_EXTERNAL_PORT: installationSettings.externalPort,
+  MOORAGE_APPS_NAMESPACE: installationSettings.appsNamespace,
   POD_NAMESPACE: z.string().default('moorage-system').describe('Namespace of the API.'),
-  MOORAGE_BUILDS_NAMESPACE: z.string().default('moorage-builds').describe('Namespace of pipeline Jobs.'),
-  MOORAGE_GIT_ALLOWED_HOSTS: lowerList
-    .refine((hosts) => hosts.length > 0, 'must name at least one git host, like github.com')
-    .describe('Git hosts that may be used, separated by commas; the first completes owner/name.'),
-  MOORAGE_GIT_INSECURE_HOSTS: lowerList.default([]).describe('Those among them that are reached over plain http.'),
-  MOORAGE_CALLER_SALT: z
-    .string()
-    .min(32, 'must be a secret of at least 32 characters')
-    .describe('Secret of at least 32 characters that hashes callers.'),
-  MOORAGE_TRUSTED_PROXIES: subnets.default([]).describe('Subnets whose X-Forwarded-For is believed.'),
-  MOORAGE_SUBMISSIONS_PER_DAY: count.default(20).describe('New apps that one caller may submit within 24 hours.'),
-  MOORAGE_SUBMITTED_MODELS_USD: z
-    .string()
-    .regex(/^(0|[1-9][0-9]{0,4})([.][0-9]{1,4})?$/, 'must be a decimal of USD with at most 4 decimal places, like 0.25')
-    .optional()
-    .describe('Daily budget in USD with which a newly submitted app can call models. Without it, it cannot.'),
-  MOORAGE_APPS_PER_NETWORK: count
-    .default(10)
-    .describe('Maximum number of hosted apps that were submitted from one network (/24 of IPv4, /48 of IPv6).'),
-  MOORAGE_MAX_APPS: count.default(500).describe('Maximum number of hosted apps.'),
+  MOORAGE_BUILDS_NAMESPACE: installationSettings.buildsNamespace,
+  MOORAGE_GIT_ALLOWED_HOSTS: installationSettings.gitAllowedHosts,
+  MOORAGE_GIT_INSECURE_HOSTS: installationSettings.gitInsecureHosts,
+  MOORAGE_CALLER_SALT: secret.describe('Secret of at least 32 characters that hashes callers.'),
+  MOORAGE_TRUSTED_PROXIES: installationSettings.trustedProxies,
+  MOORAGE_SUBMISSIONS_PER_DAY: defineSetting(kinds.number({ min: 1 }), {
+    value: 'submissions.perDay',
+    default: 20,
+    description: 'Maximum number of new apps that a caller can submit in 24 hours.',
+  }),
+  MOORAGE_SUBMITTED_MODELS_USD: defineSetting(
+    kinds.optional(
+      kinds.text(
+        // As spec.models.dailyBudgetUsd of a HostedApp has it.
+        z.string().regex(dailyBudget),
+        z.string().regex(dailyBudget, 'must be a decimal of USD with at most 4 decimal places, like 0.25'),
+      ),
+    ),
+    {
+      value: 'submissions.modelsUsd',
+      description:
+        'Daily budget in USD with which a newly submitted app can call models (spec.models of its HostedApp), paid with the platform key. If empty, it cannot until the operator sets spec.models.enabled.',
+      omitEmpty: true,
+    },
+  ),
+  MOORAGE_APPS_PER_NETWORK: defineSetting(kinds.number({ min: 1, chart: { max: 100_000 } }), {
+    value: 'apps.perNetwork',
+    default: 10,
+    description: 'Maximum number of hosted apps that were submitted from one network (/24 of IPv4, /48 of IPv6).',
+  }),
+  MOORAGE_MAX_APPS: defineSetting(kinds.number({ min: 1, chart: { max: 100_000 } }), {
+    value: 'apps.max',
+    default: 500,
+    description: 'Maximum number of hosted apps.',
+  }),
   MOORAGE_POLL_SECONDS: count
     .default(10)
     .describe('Minimum seconds between two polls of one repository that submissions ask for.'),
@@ -88,14 +104,18 @@ export const environment = z.object({
     .describe(
       'Internal port of the operator, which checks that a submitted repository can be read. Without it, none is checked.',
     ),
-  MOORAGE_DRAIN_SECONDS: count.default(10).describe('Seconds after SIGTERM for which requests are still served.'),
+  MOORAGE_DRAIN_SECONDS: defineSetting(kinds.number({ min: 0, chart: { max: 300 } }), {
+    value: 'api.drainSeconds',
+    default: 10,
+    description: 'How many seconds requests are still served after SIGTERM, while the endpoint is removed.',
+  }),
 });
 
 /** Every variable that `npm start` reads of itself: the API alone, without a cluster. */
 export const aloneEnvironment = z.object({
   MOORAGE_PORT: port.default(8080).describe('Port of the API; `--port` comes first.'),
   MOORAGE_HOST: z.string().default('127.0.0.1').describe('Address to listen on.'),
-  MOORAGE_TRUSTED_PROXIES: subnets.default([]).describe('Subnets whose X-Forwarded-For is believed.'),
+  MOORAGE_TRUSTED_PROXIES: installationSettings.trustedProxies,
   MOORAGE_STATE: z
     .string()
     .default('.moorage/alone')

@@ -1,15 +1,16 @@
-// Writes the chart's values.yaml and values.schema.json from charts/values.ts, its list of closed addresses from
-// lib/subnets.ts, and its alerts and the dashboards from charts/monitoring: `npm run generate`.
+// Writes the chart's values.yaml and values.schema.json from charts/values.ts, the `env` lines of its Deployments from the
+// settings of the processes, its list of closed addresses from lib/subnets.ts, and its alerts and the dashboards from
+// charts/monitoring: `npm run generate`.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { Document, isMap, isScalar, type YAMLMap } from 'yaml';
 import { z } from 'zod';
 import { closedCidrs } from '../lib/subnets.ts';
 import { readCommandLine } from '../lib/command-line.ts';
-import { alertGroups } from './monitoring/alerts/all.ts';
-import { dashboards } from './monitoring/dashboards/all.ts';
-import { renderDashboard } from './monitoring/grafana.ts';
-import { renderRules } from './monitoring/rules.ts';
+import { alertGroups, dashboards } from './monitoring/all.ts';
+import { renderDashboard } from './monitoring/dashboard.ts';
+import { renderRules } from './monitoring/alert.ts';
+import { renderSettings } from './settings.ts';
 import { values } from './values.ts';
 
 interface Node {
@@ -22,6 +23,7 @@ interface Node {
 const chart = new URL('moorage/', import.meta.url);
 export const schemaFile = new URL('values.schema.json', chart);
 export const valuesFile = new URL('values.yaml', chart);
+export const settingsFile = new URL('templates/_settings.tpl', chart);
 export const closedFile = new URL('files/closed-cidrs.txt', chart);
 export const alertsFile = new URL('files/alerts.yaml', chart);
 export const dashboardsFolder = new URL('../manifests/dashboards/', import.meta.url);
@@ -92,6 +94,7 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
     writeFile(alertsFile, renderAlerts()),
     writeFile(schemaFile, renderSchema()),
     writeFile(valuesFile, renderValues()),
+    writeFile(settingsFile, renderSettings()),
     writeFile(closedFile, renderClosed()),
   ]);
 }

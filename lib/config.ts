@@ -28,3 +28,16 @@ export const flag = z.enum(['true', 'false']).transform((text) => text === 'true
 
 /** A whole number above 0. */
 export const count = z.coerce.number().int().positive();
+
+export const port = count.max(65_535, 'must be a port, 1 to 65535');
+
+/** The port of /healthz, /readyz and /metrics; 0: any free port. */
+export const internalPort = z.coerce
+  .number()
+  .int()
+  .min(0)
+  .max(65_535)
+  .default(9090)
+  .describe('Port of /healthz, /readyz and /metrics.');
+
+export const secret = z.string().min(32, 'must be a secret of at least 32 characters');

@@ -1,13 +1,27 @@
 // Creates the log and the metrics registry of a process: JSON lines with secrets redacted, and label sets that cannot grow.
 import { pino, type Logger } from 'pino';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { z } from 'zod';
+import { defineSetting, kinds } from './settings.ts';
 
 export type { Logger };
 
-/** The structured log of a process, on stdout; level from LOG_LEVEL (default info). */
+const defaultLogLevel = 'info';
+
+/** The variable of the log, which every process reads. */
+export const logEnvironment = z.object({
+  LOG_LEVEL: defineSetting(kinds.text(z.enum(['trace', 'debug', 'info', 'warn', 'error']), z.string()), {
+    value: 'logLevel',
+    default: defaultLogLevel,
+    description: 'Lowest level of the lines in the log: trace, debug, info, warn or error.',
+    chartDescription: '',
+  }),
+});
+
+/** The structured log of a process, on stdout; level from LOG_LEVEL. */
 export function createLog(component: string): Logger {
   return pino({
-    level: process.env['LOG_LEVEL'] ?? 'info',
+    level: process.env['LOG_LEVEL'] ?? defaultLogLevel,
     base: { component },
     timestamp: pino.stdTimeFunctions.isoTime,
     redact: [

@@ -1,5 +1,5 @@
 // What the rest of the API uses of this room: hosted apps, how they are submitted and called, and their operations.
-export { type AppSettings, readAppSettings } from './config.ts';
+export { type AppSettings, readAppSettings } from './start.ts';
 export { createDirectory, type DirectoryOptions } from './directory.ts';
 export {
   type App,

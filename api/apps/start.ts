@@ -1,5 +1,7 @@
-// Starts the calls of hosted apps: the client, the metered calls, the operations and the endpoints over them.
+// Starts the calls of hosted apps: the client, the metered calls, the operations and the endpoints over them. Reads their
+// configuration from the environment.
 import type { Registry } from 'prom-client';
+import { z } from 'zod';
 import type { Logger } from '../../lib/telemetry.ts';
 import type { OfferedOperations } from './offer.ts';
 import { type PriceList, Replays } from '../billing/index.ts';
@@ -7,7 +9,6 @@ import type { Endpoint, ProtocolMount } from '../http/index.ts';
 import { type ExternalTools, Slots, type SlotsOptions, type Workers } from '../tools/index.ts';
 import type { Models, PayerFor } from '../models/index.ts';
 import { AppCalls, createAppMetrics } from './calls/app-calls.ts';
-import type { AppSettings } from './config.ts';
 import { AppClient } from './calls/app-client.ts';
 import type { Directory } from './directory.ts';
 import { createAppEndpoints, createPathCalls } from './calls/endpoints.ts';
@@ -18,6 +19,8 @@ import {
   createOperationPins,
 } from './operations/operation-cache.ts';
 import { createOperationTools } from './operations/tools.ts';
+import { readConfig, secret } from '../../lib/config.ts';
+import { defineSetting, kinds } from '../../lib/settings.ts';
 
 export interface AppsOptions {
   readonly directory: Directory;
@@ -98,4 +101,29 @@ export function startApps({
       await appClient.close();
     },
   };
+}
+
+export interface AppSettings {
+  /** Time limit of a call, until the last byte of the response. */
+  readonly limitMs: number;
+  /** Sent to the activator when the platform lists an app's operations, so that the app is not woken. */
+  readonly probeToken: string | undefined;
+}
+
+/** Every variable of app calls. */
+export const environment = z.object({
+  MOORAGE_APP_CALL_SECONDS: defineSetting(kinds.number({ min: 1, max: 3_600 }), {
+    value: 'apps.callSeconds',
+    default: 120,
+    description: 'Time limit in seconds of a call to an app, until the last byte of its response.',
+  }),
+  MOORAGE_PROBE_TOKEN: secret
+    .optional()
+    .describe("Secret that the platform's own requests send to the activator, so that they do not wake apps."),
+});
+
+/** Reads the configuration. @throws Error that names every wrong variable */
+export function readAppSettings(variables: NodeJS.ProcessEnv = process.env): AppSettings {
+  const read = readConfig(environment, variables);
+  return { limitMs: read.MOORAGE_APP_CALL_SECONDS * 1_000, probeToken: read.MOORAGE_PROBE_TOKEN };
 }

@@ -1,7 +1,8 @@
 // The config of model calls, read from the environment. A router and a database are optional; without them no model
 // can be called.
 import { z } from 'zod';
-import { count, readConfig } from '../../lib/config.ts';
+import { count, readConfig, secret } from '../../lib/config.ts';
+import { defineSetting, kinds, valueTypes } from '../../lib/settings.ts';
 import { type FlightLimits, type Money, moneyField, type PriceList, readPriceList } from '../billing/index.ts';
 import { modelsFile } from './catalog.ts';
 
@@ -45,6 +46,32 @@ export interface ModelSettings {
   readonly appTokenSecret: string | undefined;
 }
 
+const routerSettings = {
+  MOORAGE_ROUTER_KIND: defineSetting(kinds.choice(['openrouter', 'litellm'], 'must be openrouter or litellm'), {
+    value: 'models.router.kind',
+    default: 'openrouter',
+    description: 'Kind of router, which decides how the cost of a call is read.',
+  }),
+  MOORAGE_ROUTER_URL: defineSetting(
+    kinds.optional(
+      kinds.text(
+        valueTypes.url,
+        z.url({
+          protocol: /^https?$/,
+          error: 'must be the base URL of a model router, such as https://openrouter.ai/api/v1',
+        }),
+      ),
+    ),
+    {
+      value: 'models.router.baseUrl',
+      description:
+        'Base URL of the model router, such as https://openrouter.ai/api/v1 or http://litellm.llm.svc.cluster.local:4000. If empty, models are not available.',
+    },
+  ),
+};
+
+const usd = kinds.text(valueTypes.usd, moneyField);
+
 /** Every variable of model calls and of the ledger. */
 export const environment = z.object({
   DATABASE_URL: z
@@ -52,17 +79,7 @@ export const environment = z.object({
     .regex(/^(postgres(ql)?:\/\/|pglite:)/, 'must begin with postgres:// or pglite:')
     .optional()
     .describe('PostgreSQL 15 or newer, as postgres://user:password@host/database; pglite:FOLDER is the embedded one.'),
-  MOORAGE_ROUTER_KIND: z
-    .enum(['openrouter', 'litellm'], 'must be openrouter or litellm')
-    .default('openrouter')
-    .describe('How the router reports the cost of a call: openrouter or litellm.'),
-  MOORAGE_ROUTER_URL: z
-    .url({
-      protocol: /^https?$/,
-      error: 'must be the base URL of a model router, such as https://openrouter.ai/api/v1',
-    })
-    .optional()
-    .describe('Base URL of the model router. Without it, model calls are refused.'),
+  ...routerSettings,
   MOORAGE_ROUTER_KEY: z.string().optional().describe('The platform key of the router, for callers without a key.'),
   MOORAGE_ROUTER_BILL_KEY: z
     .string()
@@ -71,47 +88,81 @@ export const environment = z.object({
       'A key that may read what the router billed, for the daily reconciliation: a management key of OpenRouter, or a key of an administrator of LiteLLM. Default: the platform key.',
     ),
   MOORAGE_MODELS_FILE: z.string().default(modelsFile).describe('The list of models and their prices.'),
-  MOORAGE_FREE_QUOTA_USD: moneyField.prefault('0.05').describe('Daily quota of a caller without a key, USD.'),
-  MOORAGE_DAILY_CAP_USD: moneyField
-    .prefault('5')
-    .describe('Daily limit of all calls with the platform key together, USD.'),
-  MOORAGE_KEY_LIMIT_USD: moneyField
-    .prefault('5')
-    .describe(
+  MOORAGE_FREE_QUOTA_USD: defineSetting(usd, {
+    value: 'models.freeQuotaUsd',
+    default: '0.05',
+    description: 'Daily quota in USD of a caller without an API key.',
+  }),
+  MOORAGE_DAILY_CAP_USD: defineSetting(usd, {
+    value: 'models.dailyCapUsd',
+    default: '5',
+    description: 'Daily limit in USD of all calls that are paid with the platform key.',
+  }),
+  MOORAGE_KEY_LIMIT_USD: defineSetting(usd, {
+    value: 'models.keyLimitUsd',
+    default: '5',
+    description:
       'Daily limit of what a caller with a key is charged for tools, apps and the margin on model calls, USD. What the router bills to the key is not in it.',
-    ),
-  MOORAGE_PRICES: z
-    .string()
-    .optional()
-    .describe(
-      'The price list, JSON: versions, each with the day from which it is in effect. GET /api/prices shows it. Without it, the prices of the beta.',
-    ),
-  MOORAGE_PRICE_NOTICE_DAYS: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .default(14)
-    .describe('Days for which a version of the price list must be announced before it comes into effect.'),
-  MOORAGE_CALL_SECONDS: count.max(900).default(120).describe('Time limit of a model call.'),
-  MOORAGE_CALLS_PER_CALLER: count
-    .default(8)
-    .describe(
+    chartDescription:
+      'Daily limit in USD of what a caller with an API key is charged for tools, apps and the margin on model calls.',
+  }),
+  MOORAGE_PRICES: defineSetting(
+    {
+      text: z.string().optional(),
+      value: z.array(z.record(z.string(), z.unknown())).max(200),
+      format: 'json',
+      unset: [],
+    },
+    {
+      value: 'prices.versions',
+      description:
+        'The price list, JSON: versions, each with the day from which it is in effect. GET /api/prices shows it. Without it, the prices of the beta.',
+      chartDescription:
+        'Versions of the price list, the oldest first (docs/how-to/set-prices-and-pay-authors.md). GET /api/prices shows them. If empty, the prices of the beta.',
+      omitEmpty: true,
+    },
+  ),
+  MOORAGE_PRICE_NOTICE_DAYS: defineSetting(kinds.number({ min: 0, chart: { max: 365 } }), {
+    value: 'prices.noticeDays',
+    default: 14,
+    description: 'Days for which a version of the price list must be announced before it comes into effect.',
+  }),
+  MOORAGE_CALL_SECONDS: defineSetting(kinds.number({ min: 1, max: 900 }), {
+    value: 'models.callSeconds',
+    default: 120,
+    description: 'Time limit of a model call, in seconds.',
+    chartDescription: 'Time limit of a call, in seconds.',
+  }),
+  MOORAGE_CALLS_PER_CALLER: defineSetting(kinds.number({ min: 1 }), {
+    value: 'models.callsPerCaller',
+    default: 8,
+    description:
       'Maximum number of model calls that one caller without a key, or one app, may have in flight at a time. Until the first call of a day (of an app: of a week) is settled, it is one.',
-    ),
-  MOORAGE_CALLS_IN_FLIGHT: count
-    .default(256)
-    .describe(
+  }),
+  MOORAGE_CALLS_IN_FLIGHT: defineSetting(kinds.number({ min: 1 }), {
+    value: 'models.callsInFlight',
+    default: 256,
+    description:
       'Maximum number of model calls in flight with the platform key, on all replicas together. Others wait for up to 20 seconds.',
-    ),
+    chartDescription: 'Maximum number of model calls in flight with the platform key, on all replicas together.',
+  }),
   MOORAGE_USUAL_TOKENS: count.default(1024).describe('Output tokens when a caller names no number.'),
   MOORAGE_MAX_TOKENS: count.default(16_384).describe('Maximum number of output tokens that a caller can ask for.'),
-  MOORAGE_KEEP_DAYS: count
-    .min(7, 'must be at least 7')
-    .default(400)
-    .describe('Days for which single uses and finished holds are kept. Balances are kept for good.'),
-  MOORAGE_LEDGER_AUDIT_SECONDS: count
-    .default(3600)
-    .describe('How often each replica audits the whole ledger, for the metrics moorage_ledger_audit_*.'),
+  MOORAGE_KEEP_DAYS: defineSetting(
+    { ...kinds.number({ min: 7 }), text: count.min(7, 'must be at least 7') },
+    {
+      value: 'database.keepDays',
+      default: 400,
+      description:
+        'Days for which individual uses and finished reservations are kept. The ledger, and with it every balance, is kept forever.',
+    },
+  ),
+  MOORAGE_LEDGER_AUDIT_SECONDS: defineSetting(kinds.number({ min: 1, chart: { min: 60 } }), {
+    value: 'database.auditSeconds',
+    default: 3600,
+    description: 'How often each replica audits the whole ledger, in seconds, for the metrics moorage_ledger_audit_*.',
+    chartDescription: 'How often each replica of the API audits the whole ledger, in seconds.',
+  }),
   MOORAGE_JOURNAL: z
     .string()
     .min(1)
@@ -119,9 +170,7 @@ export const environment = z.object({
     .describe(
       'Folder in which the cost of a model call is kept until the ledger has it, so that its answer need not wait for that. It must outlive the process and belong to it alone. Without it, answers wait.',
     ),
-  MOORAGE_APP_TOKEN_SECRET: z
-    .string()
-    .min(32, 'must be a secret of at least 32 characters')
+  MOORAGE_APP_TOKEN_SECRET: secret
     .optional()
     .describe(
       'Secret of at least 32 characters that makes the tokens of hosted apps, and those by which authors prove ownership. Without it, /v1 is closed.',

@@ -1,6 +1,7 @@
 // The configuration of tools, read from the environment: URLs of backing services and limits on concurrent calls.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
+import { defineSetting, kinds } from '../../lib/settings.ts';
 import { backingServices, type OffCauses, type ServiceName, type ServiceUrls } from './services/backing-services.ts';
 
 export interface ToolSettings {
@@ -54,12 +55,12 @@ const workers = z.object({
 });
 /** The default is small enough for a CPU and transcribes all of Whisper's languages. Named as in speaches. */
 const models = z.object({
-  MOORAGE_SPEECH_MODEL: z
-    .string()
-    .min(1)
-    .max(200)
-    .default('Systran/faster-whisper-small')
-    .describe('Model that the speech server transcribes with.'),
+  MOORAGE_SPEECH_MODEL: defineSetting(kinds.text(z.string().min(1), z.string().min(1).max(200)), {
+    value: 'tools.speech.model',
+    default: 'Systran/faster-whisper-small',
+    description: 'Model that the speech server transcribes with.',
+    chartDescription: 'Speech recognition model; also used if url is set.',
+  }),
 });
 /** Every environment variable of the tools. */
 export const environment = z.intersection(

@@ -5,11 +5,11 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { readConfig } from '../../lib/config.ts';
 import { startHealthServer } from '../../lib/kubernetes/index.ts';
 import { createLog } from '../../lib/telemetry.ts';
+import { registryProxyEnvironment } from '../settings.ts';
 import { createAuthorizer, findCredentials } from './account.ts';
-import { environment } from './config.ts';
 import { createFullness, createProxy } from './proxy.ts';
 
-const config = readConfig(environment);
+const config = readConfig(registryProxyEnvironment);
 const log = createLog('registry-proxy');
 const host = config.MOORAGE_REGISTRY_HOST;
 const url = `${config.MOORAGE_REGISTRY_INSECURE ? 'http' : 'https'}://${host}`;

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
-import { environment as apps } from '../../api/apps/config.ts';
+import { environment as apps } from '../../api/apps/start.ts';
 import { aloneEnvironment as alone, environment as api } from '../../api/config.ts';
 import { environment as revenue } from '../../api/accounting/revenue/start-revenue.ts';
 import { environment as metering, shipperEnvironment as shipper } from '../../api/accounting/metering/config.ts';
@@ -13,28 +13,23 @@ import { environment as models } from '../../api/models/config.ts';
 import { environment as tools } from '../../api/tools/config.ts';
 import { fetchEnvironment as fetching } from '../../api/tools/fetch/guard.ts';
 import { environment as workers } from '../../api/tools/engine/workers/remote/worker-server.ts';
-import { environment as operator } from '../../controller/config.ts';
+import {
+  operatorEnvironment as operator,
+  registryProxyEnvironment as registryProxy,
+} from '../../controller/settings.ts';
 import { environment as activator } from '../../activator/config.ts';
-import { environment as registryProxy } from '../../controller/registry-proxy/config.ts';
+import { findChartValue, listVariables } from '../../lib/settings.ts';
+import { logEnvironment } from '../../lib/telemetry.ts';
 import { joinBlocks, formatCode, renderTable, type Page } from './page.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-
-/** Fields of an environment, also of one that is put together from several. */
-function listFields(schema: z.ZodType): [string, z.ZodType][] {
-  const { def } = schema as unknown as {
-    def: { type: string; left?: z.ZodType; right?: z.ZodType; shape?: Readonly<Record<string, z.ZodType>> };
-  };
-  if (def.left !== undefined && def.right !== undefined) return [...listFields(def.left), ...listFields(def.right)];
-  return Object.entries(def.shape ?? {});
-}
 
 /** The default, as it would be written in the environment. */
 function formatDefault(field: z.ZodType): string {
   if (!field.safeParse(undefined).success) return 'required';
   const { def } = field as unknown as { def: { defaultValue?: unknown } };
   const value = def.defaultValue;
-  if (value === undefined || (Array.isArray(value) && value.length === 0)) return '';
+  if (value === undefined || value === '' || (Array.isArray(value) && value.length === 0)) return '';
   if (value === hostname()) return 'the host name';
   return formatCode(formatValue(value));
 }
@@ -50,10 +45,16 @@ function formatValue(value: unknown): string {
 }
 
 function renderSection(title: string, about: string, schemas: readonly z.ZodType[]): string {
-  const rows = schemas
-    .flatMap(listFields)
-    .map(([name, field]) => [formatCode(name), formatDefault(field), field.description ?? '']);
-  return joinBlocks(`## ${title}`, about, renderTable(['variable', 'default', 'meaning'], rows));
+  const rows = schemas.flatMap(listVariables).map(([name, field]) => {
+    const value = findChartValue(field);
+    return [
+      formatCode(name),
+      formatDefault(field),
+      value === undefined ? '' : formatCode(value.path),
+      field.description ?? '',
+    ];
+  });
+  return joinBlocks(`## ${title}`, about, renderTable(['variable', 'default', 'chart value', 'meaning'], rows));
 }
 
 export const configuration: Page = {
@@ -62,8 +63,8 @@ export const configuration: Page = {
   about:
     'Every environment variable of the operator, the registry proxy, the activator, the API and the workers. The Helm chart sets them from [its values](chart-values.md).',
   sources: [
-    'controller/config.ts',
-    'controller/registry-proxy/config.ts',
+    'controller/settings.ts',
+    'crds/installation-settings.ts',
     'activator/config.ts',
     'api/config.ts',
     'api/accounting/metering/config.ts',
@@ -74,11 +75,12 @@ export const configuration: Page = {
     'api/tools/config.ts',
     'api/tools/fetch/guard.ts',
     'api/tools/engine/workers/remote/worker-server.ts',
-    'api/apps/config.ts',
+    'api/apps/start.ts',
   ],
   render: () =>
     joinBlocks(
-      'An empty variable counts as absent. An invalid variable prevents the start, and the message names every invalid one. Separate lists with commas, and write durations as `90s` or `20m`. `LOG_LEVEL` (`trace`, `debug`, `info`, `warn`, `error`) applies to all processes.',
+      'An empty variable counts as absent. An invalid variable prevents the start, and the message names every invalid one. Separate lists with commas, and write durations as `90s` or `20m`. The chart writes a variable that has a *chart value* from that value, and gives others itself where a pod needs them.',
+      renderSection('All processes', 'Every process has this variable.', [logEnvironment]),
       renderSection('Operator', 'Processes started from `controller/main.ts`.', [operator]),
       renderSection('Registry proxy', 'Processes started from `controller/registry-proxy/main.ts`.', [registryProxy]),
       renderSection('Activator', 'Processes started from `activator/main.ts`.', [activator]),

@@ -4,9 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { stepConditions, type Outcome, type StepCondition, reasons } from '../../controller/reconcile/outcome.ts';
 import { joinBlocks, formatCode, renderList, renderTable, type Page } from './page.ts';
-import { alertGroups } from '../../charts/monitoring/alerts/all.ts';
+import { alertGroups, dashboards } from '../../charts/monitoring/all.ts';
 import type { Alert } from '../../charts/monitoring/alert.ts';
-import { dashboards } from '../../charts/monitoring/dashboards/all.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 

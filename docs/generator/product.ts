@@ -4,7 +4,7 @@ import { BlockList } from 'node:net';
 import { pino } from 'pino';
 import { Registry, type MetricObject } from 'prom-client';
 import { createActivatorMetrics } from '../../activator/gate.ts';
-import { readAppSettings } from '../../api/apps/config.ts';
+import { readAppSettings } from '../../api/apps/start.ts';
 import { createAppIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
 import {
   createBillingMetrics,

@@ -10,7 +10,7 @@ import { type Database, openLedgerDatabase } from '../../api/billing/database/da
 import { selectCalls, selectTraffic } from '../../api/catalog/projects/telemetry.ts';
 import { Callers, upsertCallers } from '../../api/catalog/rank/retention.ts';
 import { createApi } from '../../api/create-api.ts';
-import { readAppSettings } from '../../api/apps/config.ts';
+import { readAppSettings } from '../../api/apps/start.ts';
 import { readModelSettings } from '../../api/models/config.ts';
 import { readToolSettings } from '../../api/tools/config.ts';
 import { GuardedFetcher } from '../../api/tools/fetch/fetcher.ts';

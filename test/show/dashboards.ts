@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { dashboards } from '../../charts/monitoring/dashboards/all.ts';
+import { dashboards } from '../../charts/monitoring/all.ts';
 import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
 import { openTab } from '../support/devtools.ts';
 import {

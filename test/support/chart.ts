@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import type { Values } from '../../charts/values.ts';
 import { getBinariesFolder, getBinaryPath, buildPart } from '../../localnode/binaries/build.ts';
 import { gatewayApiFolder } from '../../localnode/node/addons.ts';
 import { run } from '../../localnode/shell.ts';
@@ -20,7 +19,7 @@ export const required = {
   pipelineImage: 'registry.example.org/moorage-pipeline:1',
   gateway: { className: 'example', namespaceLabels: { 'kubernetes.io/metadata.name': 'gateway' } },
   registry: { host: 'registry.example.org' },
-} satisfies Values;
+};
 
 export const object = z.looseObject({
   apiVersion: z.string(),

@@ -17,7 +17,6 @@ const exceptions: Readonly<Record<string, string>> = {
   'cli/main.ts main': program,
   'cli/submit/main.ts main': program,
   'controller/pipeline/main.ts main': program,
-  'charts/tool-values.ts backingService': schema,
   'crds/hosted-app.ts appPath': schema,
   'crds/values.ts duration': schema,
   'crds/values.ts quantity': schema,

@@ -1,6 +1,7 @@
 // Reads the configuration of metering, in the API and in the shipper, from the environment.
 import { z } from 'zod';
-import { count, readConfig } from '../../../lib/config.ts';
+import { count, readConfig, secret } from '../../../lib/config.ts';
+import { defineSetting, kinds } from '../../../lib/settings.ts';
 
 export interface MeteringSettings {
   /** What gateways and the operator show to the receivers; without it there are none. */
@@ -11,18 +12,17 @@ export interface MeteringSettings {
 
 /** Every variable of metering. */
 export const environment = z.object({
-  MOORAGE_METERING_TOKEN: z
-    .string()
-    .min(32, 'must be a secret of at least 32 characters')
+  MOORAGE_METERING_TOKEN: secret
     .optional()
     .describe(
       'Secret of at least 32 characters that gateways send with their access logs to /v1/logs on the internal port, and the operator with what apps use to /compute. Without it, neither is received.',
     ),
-  MOORAGE_METERING_GRACE_SECONDS: count
-    .default(3_600)
-    .describe(
+  MOORAGE_METERING_GRACE_SECONDS: defineSetting(kinds.number({ min: 1 }), {
+    value: 'metering.graceSeconds',
+    default: 3_600,
+    description:
       'Seconds after which a request that a gateway counted and sent no record of is reported as lost. A record that comes later is counted all the same.',
-    ),
+  }),
 });
 
 /** Reads the settings. @throws Error that names every variable that is wrong. */

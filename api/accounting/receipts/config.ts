@@ -2,6 +2,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { readConfig } from '../../../lib/config.ts';
+import { defineSetting, kinds } from '../../../lib/settings.ts';
 import { type KeySet, toPublicKey } from './format/signature.ts';
 
 export interface ReceiptSettings {
@@ -56,11 +57,15 @@ export const environment = z.object({
     .describe(
       'Ed25519 private key (PKCS#8, PEM) that signs days of the ledger, charges and statements. Without it, nothing is signed.',
     ),
-  MOORAGE_RECEIPT_PUBLIC_KEYS: publicKeys
-    .optional()
-    .describe(
-      'Public keys (PEM, one below the other) of earlier receipt keys, still published so that what they signed can be checked.',
-    ),
+  MOORAGE_RECEIPT_PUBLIC_KEYS: defineSetting(
+    { ...kinds.text(z.string(), publicKeys.optional()), unset: '' },
+    {
+      value: 'receipts.publicKeys',
+      description:
+        'Public keys (PEM, one below the other) of earlier keys, still published so that what they signed can be checked.',
+      omitEmpty: true,
+    },
+  ),
 });
 
 /** Reads the settings. @throws Error that names every variable that is wrong. */

@@ -1,6 +1,7 @@
 // Starts revenue: reads its settings, records the price list, posts shares, and serves authors.
 import { z } from 'zod';
-import { count, readConfig } from '../../../lib/config.ts';
+import { readConfig } from '../../../lib/config.ts';
+import { defineSetting, kinds, valueTypes } from '../../../lib/settings.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
 import type { AppIndex } from '../../apps/index.ts';
 import { type LedgerHandle, type Money, moneyField, type PriceList } from '../../billing/index.ts';
@@ -70,15 +71,17 @@ export interface RevenueSettings {
 
 /** Every variable of statements. */
 export const environment = z.object({
-  MOORAGE_DISPUTE_DAYS: count
-    .max(180)
-    .default(14)
-    .describe('Days after the end of a month in which its author can dispute a statement; then it is final.'),
-  MOORAGE_PROMOTION_BUDGET: moneyField
-    .prefault('0')
-    .describe(
-      'What all authors together may accrue for the uses of visitors in a day (UTC), USD. Visitors pay nothing, so the platform does. With 0, visits accrue nothing.',
-    ),
+  MOORAGE_DISPUTE_DAYS: defineSetting(kinds.number({ min: 1, max: 180 }), {
+    value: 'revenue.disputeDays',
+    default: 14,
+    description: 'Days after the end of a month in which an author can dispute its statement; then it is final.',
+  }),
+  MOORAGE_PROMOTION_BUDGET: defineSetting(kinds.text(valueTypes.usd, moneyField), {
+    value: 'revenue.promotionBudget',
+    default: '0',
+    description:
+      'What all authors together may accrue for the uses of visitors in a day (UTC), USD, as decimal text. Visitors pay nothing, so you do. With 0, visits accrue nothing.',
+  }),
 });
 
 /** Reads the settings. @throws Error that names every variable that is wrong. */

@@ -1,5 +1,5 @@
 // The API and model calls: traffic, latency, problems, the router, tokens and cost.
-import type { Dashboard } from '../panel.ts';
+import type { Dashboard } from '../dashboard.ts';
 
 export const apiAndModels: Dashboard = {
   name: 'api-and-models',

@@ -1,6 +1,6 @@
 // Builds and apps: the queue, how builds end and how long they take, what the registry keeps of them, and the operator that
 // drives them.
-import type { Dashboard } from '../panel.ts';
+import type { Dashboard } from '../dashboard.ts';
 
 const buildQuantileQuery = (share: number): string =>
   `histogram_quantile(${share}, sum by (le, stage) (rate(moorage_pipeline_stage_duration_seconds_bucket[1h])))`;

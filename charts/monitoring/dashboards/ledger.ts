@@ -1,5 +1,5 @@
 // The ledger: whether it balances, what is held, and what quotas let through.
-import type { Dashboard } from '../panel.ts';
+import type { Dashboard } from '../dashboard.ts';
 
 export const ledger: Dashboard = {
   name: 'ledger',

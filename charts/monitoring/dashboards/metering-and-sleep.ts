@@ -1,5 +1,5 @@
 // Metering and sleep: whether every use is counted, what apps take, and how they wake.
-import type { Dashboard } from '../panel.ts';
+import type { Dashboard } from '../dashboard.ts';
 
 export const meteringAndSleep: Dashboard = {
   name: 'metering-and-sleep',

@@ -1,5 +1,5 @@
 // The overview: whether the installation works, at a glance.
-import type { Dashboard } from '../panel.ts';
+import type { Dashboard } from '../dashboard.ts';
 
 export const overview: Dashboard = {
   name: 'overview',

@@ -1,5 +1,5 @@
 // Tools and the workers behind them.
-import type { Dashboard } from '../panel.ts';
+import type { Dashboard } from '../dashboard.ts';
 
 export const toolsAndWorkers: Dashboard = {
   name: 'tools-and-workers',

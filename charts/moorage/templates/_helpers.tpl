@@ -145,7 +145,7 @@ http://moorage-workers.{{ .Release.Namespace }}.svc.cluster.local:8090
 
 {{/* Environment of operator and API; workers have next to none. */}}
 {{- define "moorage.env" -}}
-- {name: LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
+{{ include "moorage.logSettings" . }}
 - name: POD_NAME
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
 - name: POD_NAMESPACE
@@ -154,11 +154,6 @@ http://moorage-workers.{{ .Release.Namespace }}.svc.cluster.local:8090
 - {name: HOME, value: /tmp}
 - {name: MOORAGE_INTERNAL_PORT, value: "9090"}
 - {name: MOORAGE_APPS_DOMAIN, value: {{ include "moorage.appsDomain" . | quote }}}
-- {name: MOORAGE_EXTERNAL_PORT, value: {{ .Values.externalPort | quote }}}
-- {name: MOORAGE_APPS_NAMESPACE, value: {{ .Values.namespaces.apps | quote }}}
-- {name: MOORAGE_BUILDS_NAMESPACE, value: {{ .Values.namespaces.builds | quote }}}
-- {name: MOORAGE_GIT_ALLOWED_HOSTS, value: {{ join "," .Values.git.allowedHosts | quote }}}
-- {name: MOORAGE_GIT_INSECURE_HOSTS, value: {{ join "," .Values.git.insecureHosts | quote }}}
 - name: MOORAGE_APP_TOKEN_SECRET
   valueFrom: {secretKeyRef: {name: {{ include "moorage.appTokenSecret" . }}, key: secret}}
 {{- end }}

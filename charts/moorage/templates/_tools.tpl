@@ -29,7 +29,6 @@
 {{- end }}
 {{- end }}
 {{- end }}
-- {name: MOORAGE_SPEECH_MODEL, value: {{ .Values.tools.speech.model | quote }}}
 {{- end }}
 
 {{/* The API's way to them: pods of the release, or of the namespace that was named. */}}

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { beforeAll, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
-import { alertGroups } from '../../../charts/monitoring/alerts/all.ts';
+import { alertGroups } from '../../../charts/monitoring/all.ts';
 import { paths } from '../../../localnode/paths.ts';
 import { findNamed, object, selectKind, readPodSpec, render, required, type Rendered } from '../../support/chart.ts';
 import { gatewayDeployment } from '../../support/monitoring/gateway-manifest.ts';

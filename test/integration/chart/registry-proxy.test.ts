@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { environment as registryProxy } from '../../../controller/registry-proxy/config.ts';
+import { registryProxyEnvironment as registryProxy } from '../../../controller/settings.ts';
 import { readEnvironment, findNamed, selectKind, render, required, type Rendered } from '../../support/chart.ts';
 
 let full: Rendered[] = [];

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
-import { dashboards } from '../../../charts/monitoring/dashboards/all.ts';
-import type { Panel } from '../../../charts/monitoring/panel.ts';
+import { dashboards } from '../../../charts/monitoring/all.ts';
+import type { Panel } from '../../../charts/monitoring/dashboard.ts';
 import { buildApps, makeCalls, useApps, useUpQuota } from '../../support/monitoring/activity.ts';
 import { startLab, type Lab } from '../../support/monitoring/lab.ts';
 import { listMetrics } from '../../support/monitoring/metric-names.ts';

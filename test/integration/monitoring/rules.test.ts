@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, test } from 'vitest';
 import { stringify } from 'yaml';
-import { alertGroups } from '../../../charts/monitoring/alerts/all.ts';
+import { alertGroups } from '../../../charts/monitoring/all.ts';
 import type { Alert } from '../../../charts/monitoring/alert.ts';
 import { renderAlerts } from '../../../charts/generate.ts';
 import { alertCases, type AlertCase } from '../../support/monitoring/alert-cases.ts';

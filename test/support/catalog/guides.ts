@@ -1,7 +1,7 @@
 // The whole API over HTTP with the demo router, one hosted app and no backing service, as guides are read and followed.
 import { createServer, type Server } from 'node:http';
 import { Registry } from 'prom-client';
-import { readAppSettings } from '../../../api/apps/config.ts';
+import { readAppSettings } from '../../../api/apps/start.ts';
 import { createApi, type Api } from '../../../api/create-api.ts';
 import { startServer, type PublicServer } from '../../../api/http/server.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';

@@ -1,6 +1,6 @@
 // The whole API with every built-in tool, served on a port, for clients that are generated from its OpenAPI document.
 import { Registry } from 'prom-client';
-import { readAppSettings } from '../../../api/apps/config.ts';
+import { readAppSettings } from '../../../api/apps/start.ts';
 import type { Database } from '../../../api/billing/index.ts';
 import { createApi } from '../../../api/create-api.ts';
 import { startServer } from '../../../api/http/server.ts';

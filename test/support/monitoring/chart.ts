@@ -1,8 +1,7 @@
 // Draws the series of a panel as SVG, much as Grafana would.
 import * as vega from 'vega';
 import { compile, type TopLevelSpec } from 'vega-lite';
-import { colors } from '../../../charts/monitoring/colors.ts';
-import type { Panel, Unit } from '../../../charts/monitoring/panel.ts';
+import { colors, type Panel, type Unit } from '../../../charts/monitoring/dashboard.ts';
 
 /** One value of a named series. */
 export interface Point {

@@ -1,5 +1,5 @@
 // A dashboard as a page: its panels in Grafana's grid of 24 columns, with the data of a Prometheus.
-import type { Dashboard, Panel, Query, Unit } from '../../../charts/monitoring/panel.ts';
+import type { Dashboard, Panel, Query, Unit } from '../../../charts/monitoring/dashboard.ts';
 import { html, trustHtml, type Html } from '../../../api/http/response.ts';
 import { drawPanel, type Point } from './chart.ts';
 import type { Labels, Prometheus } from './prometheus.ts';

@@ -1,6 +1,6 @@
 // A lab under the eyes of a real Prometheus with the real rules, whose alerts do not wait.
-import { alertGroups } from '../../../charts/monitoring/alerts/all.ts';
-import { renderRules } from '../../../charts/monitoring/rules.ts';
+import { alertGroups } from '../../../charts/monitoring/all.ts';
+import { renderRules } from '../../../charts/monitoring/alert.ts';
 import { waitFor } from '../operator/world.ts';
 import type { Lab } from './lab.ts';
 import { type Labels, type Prometheus, startPrometheus } from './prometheus.ts';

@@ -2,7 +2,7 @@
 import { Registry } from 'prom-client';
 import type { SourceGuide } from '../../../api/catalog/index.ts';
 import { createApi, type Api, type ApiOptions } from '../../../api/create-api.ts';
-import { readAppSettings } from '../../../api/apps/config.ts';
+import { readAppSettings } from '../../../api/apps/start.ts';
 import { createBlockList } from '../../../lib/subnets.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import { readReceiptSettings } from '../../../api/accounting/receipts/index.ts';

@@ -1,4 +1,4 @@
-// The chart's generated files are the ones that charts/values.ts gives.
+// The chart's generated files are the ones that charts/values.ts and the settings of the processes give.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'vitest';
@@ -9,13 +9,16 @@ import {
   renderSchema,
   renderValues,
   schemaFile,
+  settingsFile,
   valuesFile,
 } from '../../../charts/generate.ts';
+import { renderSettings } from '../../../charts/settings.ts';
 import { values } from '../../../charts/values.ts';
 
 for (const [file, render] of [
   [schemaFile, renderSchema],
   [valuesFile, renderValues],
+  [settingsFile, renderSettings],
   [closedFile, renderClosed],
 ] as const) {
   test(`${file.pathname.split('/').slice(-1).join('')} is what npm run generate writes`, async () => {

@@ -30,9 +30,11 @@ test('no variable is read that no page names', () => {
   );
   // As a key of a schema or of the environment.
   const read = sources.flatMap((text) =>
-    [...text.matchAll(/\b(MOORAGE_[A-Z0-9_]+)(?=: (?:z|count|port|subnets|flag|list|domain|duration)\b|'\])/g)].map(
-      ([name]) => name,
-    ),
+    [
+      ...text.matchAll(
+        /\b(MOORAGE_[A-Z0-9_]+)(?=: (?:z|count|port|subnets|flag|list|domain|kinds|secret|httpUrl|internalPort|installationSettings|defineSetting)\b|'\])/g,
+      ),
+    ].map(([name]) => name),
   );
   assert.ok(read.includes('MOORAGE_STATE') && read.includes('MOORAGE_PROBE_URL'));
   assert.deepEqual([...new Set(read)].filter((name) => !pages.includes(name) && !internal.has(name)).sort(), []);

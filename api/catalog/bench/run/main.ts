@@ -1,6 +1,7 @@
 // `npm run bench:models`: benchmarks models live through a hosted app. Wiring only.
 import { Registry } from 'prom-client';
 import { z } from 'zod';
+import { installationSettings } from '../../../../crds/installation-settings.ts';
 import { readConfig } from '../../../../lib/config.ts';
 import { createClient, readDefaultConnection, listenForShutdown } from '../../../../lib/kubernetes/index.ts';
 import { createLog } from '../../../../lib/telemetry.ts';
@@ -19,7 +20,7 @@ const chosen = readArguments();
 const log = createLog('bench');
 const settings = readModelSettings();
 const { MOORAGE_APPS_NAMESPACE: namespace } = readConfig(
-  z.object({ MOORAGE_APPS_NAMESPACE: z.string().default('moorage-apps') }),
+  z.object({ MOORAGE_APPS_NAMESPACE: installationSettings.appsNamespace }),
 );
 const manifest = loadBenchmarks().find(({ app }) => app === chosen.app) ?? fail(`manifests/bench has no ${chosen.app}`);
 const known = readCatalog(settings.modelsFile).ids;

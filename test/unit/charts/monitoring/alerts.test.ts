@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'vitest';
-import { alertGroups } from '../../../../charts/monitoring/alerts/all.ts';
+import { alertGroups } from '../../../../charts/monitoring/all.ts';
 import { alertsFile, renderAlerts } from '../../../../charts/generate.ts';
 import { listKnownMetrics, listMetrics } from '../../../support/monitoring/metric-names.ts';
 

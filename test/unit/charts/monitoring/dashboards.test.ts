@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { dashboards } from '../../../../charts/monitoring/dashboards/all.ts';
+import { dashboards } from '../../../../charts/monitoring/all.ts';
 import { dashboardsFolder, renderDashboards } from '../../../../charts/generate.ts';
 import { listKnownMetrics, listMetrics } from '../../../support/monitoring/metric-names.ts';
 
@@ -54,7 +54,7 @@ test('each query reads metrics that a process has', () => {
 });
 
 test('every metric of our own is on a dashboard or in an alert, or is left out on purpose', async () => {
-  const { alertGroups } = await import('../../../../charts/monitoring/alerts/all.ts');
+  const { alertGroups } = await import('../../../../charts/monitoring/all.ts');
   const read = new Set(
     [...panels.flatMap(({ queries }) => queries), ...alertGroups.flatMap(({ alerts }) => alerts)]
       .flatMap(({ expr }) => listMetrics(expr))

@@ -11,7 +11,7 @@ import { Problem } from '../../../../../lib/problem.ts';
 import { createBusyProblem, toErrorReply, type Workers } from '../workers.ts';
 import type { Reply } from '../worker-process.ts';
 import { serializeMessage, parseTaskPath, resolveModule, readMessage, type TaskHead } from './protocol.ts';
-import { count } from '../../../../../lib/config.ts';
+import { internalPort, port } from '../../../../../lib/config.ts';
 
 export interface WorkerServerOptions {
   readonly workers: Workers;
@@ -133,12 +133,10 @@ function serializeReply(reply: Reply): Buffer {
   }
 }
 
-const port = count.max(65_535, 'must be a port, 1 to 65535');
-
 /** Every environment variable of a workers' pod. None is secret. */
 export const environment = z.object({
   MOORAGE_PORT: port.describe('Port on which the API hands over tasks.'),
-  MOORAGE_INTERNAL_PORT: port.default(9090).describe('Port of /healthz, /readyz and /metrics.'),
+  MOORAGE_INTERNAL_PORT: internalPort,
   MOORAGE_DRAIN_SECONDS: z.coerce
     .number()
     .int()

@@ -5,7 +5,7 @@ import { validate as validateByReadme } from '@readme/openapi-parser';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Registry } from 'prom-client';
 import { test } from 'vitest';
-import { readAppSettings } from '../../../../../api/apps/config.ts';
+import { readAppSettings } from '../../../../../api/apps/start.ts';
 import { createApi } from '../../../../../api/create-api.ts';
 import { guideSlugs } from '../../../../../api/catalog/guides/source.ts';
 import { buildOpenApi } from '../../../../../api/protocols/discovery/openapi.ts';

@@ -1,6 +1,36 @@
-// Dashboards as Grafana reads them.
-import { colors } from './colors.ts';
-import type { Dashboard, Panel, Query } from './panel.ts';
+// Defines what a dashboard and its panels show, and renders them as Grafana reads them.
+
+/** Units by Grafana's names. */
+export type Unit = 'short' | 's' | 'bytes' | 'percentunit' | 'reqps' | 'currencyUSD';
+
+export interface Query {
+  /** PromQL. `$__rate_interval` is at least four scrapes. */
+  readonly expr: string;
+  /** Name of each series, with labels as {{label}}. */
+  readonly legend: string;
+}
+
+export interface Panel {
+  readonly title: string;
+  /** What a reader sees here, and what is normal. */
+  readonly description: string;
+  /** lines: over time; bars: over time, stacked; number: the newest value of each series. */
+  readonly kind: 'lines' | 'bars' | 'number';
+  readonly unit: Unit;
+  readonly queries: readonly Query[];
+  /** Columns of 24. */
+  readonly width: 4 | 6 | 8 | 12 | 24;
+  /** From this value on it is coloured as bad; for `worse: 'below'`, from this value down. */
+  readonly limit?: { readonly value: number; readonly worse: 'above' | 'below' };
+}
+
+export interface Dashboard {
+  /** Name of its file, and its identity in Grafana: moorage-<name>. */
+  readonly name: string;
+  readonly title: string;
+  readonly about: string;
+  readonly rows: readonly { readonly title: string; readonly panels: readonly Panel[] }[];
+}
 
 /** Chosen by the reader at the head of the dashboard. */
 const datasource = { type: 'prometheus', uid: '${datasource}' };
@@ -109,6 +139,18 @@ function buildLineStyle({ kind, limit }: Panel): object {
   return kind === 'bars'
     ? { drawStyle: 'bars', fillOpacity: 80, lineWidth: 0, stacking: { mode: 'normal', group: 'A' }, thresholdsStyle }
     : { drawStyle: 'line', fillOpacity: 5, lineWidth: 1, showPoints: 'never', thresholdsStyle };
+}
+
+/** Colours of series whose name says whether they are good or bad. All others have those of the palette. */
+export const colors: Readonly<Record<string, string>> = {
+  ...assignColor('#56a64b', 'succeeded', 'live', 'answered', '2xx'),
+  ...assignColor('#c4162a', 'faulted', 'failed', '5xx', 'broken', 'unreachable', 'timeout', 'fault'),
+  ...assignColor('#ff9830', 'rejected', '4xx'),
+  ...assignColor('#8f8f8f', 'superseded', '3xx'),
+};
+
+function assignColor(color: string, ...names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, color]));
 }
 
 const colored = Object.entries(colors).map(([name, fixedColor]) => ({
