@@ -1,8 +1,14 @@
 // The HostedApp wins over moorage.yaml, and moorage.yaml over the defaults.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
+import { z } from 'zod';
 import { appManifest } from '../../../crds/app-manifest.ts';
-import { spec as specSchema, type HostedAppSpec, type HostedAppStatus } from '../../../crds/hosted-app.ts';
+import {
+  spec as specSchema,
+  type HostedAppSpec,
+  type HostedAppStatus,
+  type StoredSpec,
+} from '../../../crds/hosted-app.ts';
 import {
   listEffectiveSettings,
   findPins,
@@ -150,6 +156,61 @@ test('attack: shows values of the operator of the installation only for public f
   const valueOf = (name: string): string | undefined => shown.find(({ field }) => field === name)?.value;
   assert.deepEqual([valueOf('run.resources.memory'), valueOf('listing.title')], ['128Mi', 'Public']);
 });
+
+test('attack: a field of moorage.yaml is private where the installation set it, unless it is listed as public', () => {
+  const paths = listPaths(z.toJSONSchema(appManifest, { io: 'input', unrepresentable: 'any' }) as Fields);
+  const own: Record<string, unknown> = { source: { repo: 'https://git.example/a/b' } };
+  const filed: Record<string, unknown> = {};
+  for (const path of paths) {
+    const isNamed = ['env', 'args'].includes(path.at(-1) ?? '');
+    const value = (text: string): unknown => (isNamed ? [{ name: 'A', value: text }] : text);
+    setAt(own, path, value('of-the-installation'));
+    setAt(filed, path, value('of-the-author'));
+  }
+  const shown = listEffectiveSettings({ spec: own as StoredSpec }, filed);
+  assert.deepEqual(shown.map(({ field }) => field).sort(), paths.map((path) => path.join('.')).sort());
+  assert.ok(!JSON.stringify(shown).includes('of-the-author'));
+  assert.deepEqual(
+    shown
+      .filter(({ value }) => value.includes('of-the-installation'))
+      .map(({ field }) => field)
+      .sort(),
+    [
+      'agents.enabled',
+      'build.resources.cpu',
+      'build.resources.disk',
+      'build.resources.memory',
+      'build.strategy',
+      'build.timeout',
+      'listing.category',
+      'listing.description',
+      'listing.title',
+      'listing.upstream',
+      'run.idle',
+      'run.idleAfter',
+      'run.port',
+      'run.resources.cpu',
+      'run.resources.disk',
+      'run.resources.memory',
+      'run.startupTime',
+    ],
+  );
+});
+
+interface Fields {
+  readonly properties?: Readonly<Record<string, Fields>>;
+}
+
+function listPaths({ properties }: Fields, path: readonly string[] = []): string[][] {
+  if (properties === undefined) return [[...path]];
+  return Object.entries(properties).flatMap(([name, inner]) => listPaths(inner, [...path, name]));
+}
+
+function setAt(fields: Record<string, unknown>, path: readonly string[], value: unknown): void {
+  const last = path.at(-1) ?? '';
+  const section = path.slice(0, -1).reduce((inner, name) => (inner[name] ??= {}) as Record<string, unknown>, fields);
+  section[last] = value;
+}
 
 test('attack: adding env to moorage.yaml does not reveal what the installation set', () => {
   const secret = 'sk-of-the-installation';
