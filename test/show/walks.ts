@@ -1,8 +1,8 @@
 // `npm run show:walks -- [NAME...]`: the source files and functions that one request enters, so that a person can judge
 // whether each file is worth opening.
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
-import { CallCounter } from '../support/walks/entered.ts';
-import { walks, type Walk } from '../support/walks/walks.ts';
+import { CallCounter, type EnteredFiles } from '../support/walks/entered.ts';
+import { walks, type Walk, type WalkHere } from '../support/walks/walks.ts';
 
 const usage = `usage: npm run show:walks -- [--files] [NAME...]
 
@@ -26,15 +26,19 @@ for (const walk of chosen) process.stdout.write(await describeWalk(walk));
 process.exit(0);
 
 async function describeWalk(walk: Walk): Promise<string> {
+  const entered = 'measure' in walk ? await walk.measure() : await measureHere(walk);
+  const lines = [...entered].flatMap(([file, functions]) =>
+    filesOnly ? [`  ${file}`] : [`  ${file}`, `    ${functions.join(', ')}`],
+  );
+  return [`${walk.name}: ${walk.title}`, ...lines, `${entered.size} files (target ${walk.target})\n\n`].join('\n');
+}
+
+async function measureHere(walk: WalkHere): Promise<EnteredFiles> {
   const started = await walk.start();
   const counter = await CallCounter.start();
   try {
     await counter.measure(() => started.take(), { ...walk, runs: 1 });
-    const entered = await counter.measure(() => started.take(), walk);
-    const lines = [...entered].flatMap(([file, functions]) =>
-      filesOnly ? [`  ${file}`] : [`  ${file}`, `    ${functions.join(', ')}`],
-    );
-    return [`${walk.name}: ${walk.title}`, ...lines, `${entered.size} files (target ${walk.target})\n\n`].join('\n');
+    return await counter.measure(() => started.take(), walk);
   } finally {
     await counter.stop();
     await started.stop();

@@ -18,6 +18,8 @@ export interface ProgramOptions {
 export interface Program {
   /** Starts it and waits until it is ready. `behindMs`: its clock is behind by so much, until `setClock`. */
   start(options?: { readonly behindMs?: number }): Promise<void>;
+  /** Id of its process. */
+  pid(): number;
   /** Sets its clock right. */
   setClock(): void;
   /** Ends it by SIGKILL, as if it had used more memory than it may. */
@@ -49,6 +51,7 @@ export function program({ file, internalPort, variables }: ProgramOptions): Prog
       process.once('exit', atExit);
       await ready(started, internalPort, () => `${file} ended: ${written.join('')}`);
     },
+    pid: () => child?.pid ?? 0,
     setClock() {
       child?.kill('SIGUSR2');
     },

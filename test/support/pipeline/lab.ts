@@ -27,7 +27,8 @@ export interface StageEnd {
 /** A workspace as one pod has it. */
 export interface Pod {
   readonly root: string;
-  stage(name: PipelineContainer): Promise<StageEnd>;
+  /** `variables`: more of its environment. */
+  stage(name: PipelineContainer, variables?: Readonly<Record<string, string>>): Promise<StageEnd>;
   /** clone and review (and build) up to the first that does not end with 0; gives the last. */
   upTo(name: PipelineContainer): Promise<StageEnd>;
   remove(): Promise<void>;
@@ -57,6 +58,7 @@ async function runStage(
   input: PipelineInput,
   root: string,
   registry: TestRegistry | undefined,
+  variables: Readonly<Record<string, string>> = {},
 ): Promise<StageEnd> {
   const pushToken = registry?.proxy.tokenOf({ name: input.app, uid: labUid });
   const terminationLog = join(root, 'termination-log');
@@ -69,6 +71,7 @@ async function runStage(
       MOORAGE_BUILDKIT_ROOT: join(root, 'buildkit'),
       MOORAGE_TERMINATION_LOG: terminationLog,
       ...(pushToken === undefined || name !== 'build' ? {} : { MOORAGE_PUSH_TOKEN: pushToken }),
+      ...variables,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -109,7 +112,7 @@ export async function makePod(
     limits,
     ...input,
   });
-  const stage = (name: PipelineContainer): Promise<StageEnd> => runStage(name, whole, root, registry);
+  const stage: Pod['stage'] = (name, variables) => runStage(name, whole, root, registry, variables);
   return {
     root,
     stage,

@@ -50,18 +50,23 @@ export class CallCounter {
     const entered = [...(active[0]?.values() ?? [])]
       .map((call) => ({ ...call, count: countFewest(active, call.key) }))
       .filter(({ key, count }) => count > countFewest(idle, key));
-    return new Map(
-      [...Map.groupBy(entered, ({ file }) => file)]
-        .sort(([one], [other]) => one.localeCompare(other))
-        .map(([file, all]) => [file, all.map(formatCall)]),
-    );
+    return listEntered(entered);
   }
 
   /** Returns the calls since the last time, and sets the counters back to zero. */
   async #take(): Promise<Calls> {
     const { result } = await this.#session.post('Profiler.takePreciseCoverage');
-    return new Map(result.flatMap(toCalls).map((call) => [call.key, call]));
+    return toCallsByKey(result);
   }
+}
+
+/** Groups calls by source file. */
+export function listEntered(entered: Iterable<Call>): EnteredFiles {
+  return new Map(
+    [...Map.groupBy(entered, ({ file }) => file)]
+      .sort(([one], [other]) => one.localeCompare(other))
+      .map(([file, all]) => [file, all.map(formatCall)]),
+  );
 }
 
 export interface MeasureOptions {
@@ -72,13 +77,23 @@ export interface MeasureOptions {
 }
 
 /** By function. */
-type Calls = ReadonlyMap<string, Call>;
+export type Calls = ReadonlyMap<string, Call>;
 
-interface Call {
+export interface Call {
   readonly key: string;
   readonly file: string;
   readonly name: string;
   readonly count: number;
+}
+
+/** Calls of functions in the files of this repository. */
+export function toCallsByKey(result: readonly Profiler.ScriptCoverage[]): Calls {
+  return new Map(result.flatMap(toCalls).map((call) => [call.key, call]));
+}
+
+/** The calls without those that are as many in one of the others. */
+export function subtractCalls(calls: Calls, others: readonly Calls[]): Call[] {
+  return [...calls.values()].filter(({ key, count }) => others.every((other) => count > (other.get(key)?.count ?? 0)));
 }
 
 function toCalls({ url, functions }: Profiler.ScriptCoverage): Call[] {

@@ -1,7 +1,8 @@
 // The walks through this repository that `npm run show:walks` measures: one request each, and how to make it.
 import { accountingWalks } from './accounting-walk.ts';
 import { apiWalks } from './api-walks.ts';
-import type { MeasureOptions } from './entered.ts';
+import type { EnteredFiles, MeasureOptions } from './entered.ts';
+import { hostingWalks } from './hosting-walk.ts';
 
 /** What is running, so that the walk can be taken. */
 export interface StartedWalk {
@@ -10,13 +11,23 @@ export interface StartedWalk {
   stop(): Promise<void>;
 }
 
-export interface Walk extends MeasureOptions {
+/** A walk through this process, or through programs that it starts and measures itself. */
+export type Walk = WalkHere | WalkElsewhere;
+
+interface WalkView {
   readonly name: string;
   /** From where to where. */
   readonly title: string;
   /** The number of source files that it should not exceed. */
   readonly target: number;
+}
+
+export interface WalkHere extends WalkView, MeasureOptions {
   start(): Promise<StartedWalk>;
 }
 
-export const walks: readonly Walk[] = [...apiWalks, ...accountingWalks];
+export interface WalkElsewhere extends WalkView {
+  measure(): Promise<EnteredFiles>;
+}
+
+export const walks: readonly Walk[] = [...apiWalks, ...accountingWalks, ...hostingWalks];
