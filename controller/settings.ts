@@ -6,7 +6,7 @@ import { idleAfter } from '../crds/values.ts';
 import { count, flag, internalPort, list, secret } from '../lib/config.ts';
 import { allowEmpty, defineSetting, type Kind, kinds, valueTypes } from '../lib/settings.ts';
 import { subnets } from '../lib/subnets.ts';
-import { parseBytes } from './objects/values.ts';
+import { parseBytes } from './objects/kinds.ts';
 import type { Reserve } from './space/space.ts';
 
 const bytes = {

@@ -24,7 +24,7 @@ export {
   toIdleView,
   toStatusView,
 } from './status-view.ts';
-export { createRepositoryCheck } from './submit/admission.ts';
+export { createRepositoryCheck } from './submit/submit-app.ts';
 export {
   createSubmitEndpoints,
   createSubmitMetrics,

@@ -35,7 +35,6 @@ export {
   reconcile,
   type RouterBill,
 } from './ledger/reconciler.ts';
-export { recordUses, type UsageEvent } from './ledger/usage.ts';
 export { createDailyLimitMetrics, createOverrunMetrics, readForScrape } from './metrics.ts';
 export { type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';
 export {

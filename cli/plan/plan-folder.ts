@@ -1,10 +1,9 @@
 // Plans a folder on this machine as the review of a submitted repository would, and prints the plan.
 import type { Finding, Plan } from '../../crds/hosted-app.ts';
 import { pipelineInput, type PipelineInput, Rejected } from '../../controller/pipeline/contract.ts';
-import { readManifest } from '../../controller/pipeline/manifest/read.ts';
+import { readManifest } from '../../controller/pipeline/app-manifest.ts';
 import { locateApp, planApp } from '../../controller/pipeline/plan/repository.ts';
-import { dockerfile as dockerfileRule } from '../../controller/pipeline/review/rules/dockerfile.ts';
-import { sourcePath } from '../../controller/pipeline/review/rules/files.ts';
+import { dockerfile as dockerfileRule, sourcePath } from '../../controller/pipeline/review/rules/files.ts';
 import { readDiskTree, type Tree } from '../../controller/pipeline/tree.ts';
 import { formatFinding } from '../../controller/pipeline/message.ts';
 

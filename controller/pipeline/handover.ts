@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { plan } from '../../crds/hosted-app.ts';
-import type { WorkspacePaths } from './config.ts';
-import { Fault } from './contract.ts';
+import { type WorkspacePaths, Fault } from './contract.ts';
 
 const longestStart = 120_000;
 const pollMs = 20;

@@ -10,10 +10,12 @@ import {
   type PipelineFault,
   Rejected,
   rejectedExitCode,
+  readPipelineConfig,
+  getTerminationLog,
+  type PipelineConfig,
 } from './contract.ts';
 import { createPipelineMask, formatFinding, formatTermination, maskMessage, type StageMessage } from './message.ts';
 import { hasPassed, runWithGate } from './handover.ts';
-import { readPipelineConfig, getTerminationLog, type PipelineConfig } from './config.ts';
 import { toOneLine } from './text.ts';
 import { MaskedLines, type SecretMask } from '../../lib/secret-mask.ts';
 

@@ -2,8 +2,15 @@
 import { z } from 'zod';
 import { finding, type Finding } from '../../crds/hosted-app.ts';
 import { createSecretMask, isSecretName, type SecretMask } from '../../lib/secret-mask.ts';
-import type { PipelineConfig } from './config.ts';
-import { buildResult, cloneResult, fault, rejection, reviewResult, terminationMessageLimit } from './contract.ts';
+import {
+  type PipelineConfig,
+  buildResult,
+  cloneResult,
+  fault,
+  rejection,
+  reviewResult,
+  terminationMessageLimit,
+} from './contract.ts';
 import { clean, keepHead, keepTail, toOneLine } from './text.ts';
 
 export const stageMessage = z.union([rejection, reviewResult, buildResult, cloneResult, fault]);

@@ -13,15 +13,13 @@ import {
   type Store,
   type Watch,
 } from '../../lib/kubernetes/index.ts';
-import { isQueued } from '../build-queue/order.ts';
+import { isQueued } from '../build-queue/build-queue.ts';
 import type { ActivatorPool, ActivityRecord } from '../idle/activators.ts';
 import type { Job } from '../objects/kinds.ts';
 import type { Pruner } from '../space/pruner.ts';
 import type { Space } from '../space/space.ts';
-import { inspectPage } from '../steps/publish/page.ts';
-import { probe, type ProbeQuery } from '../steps/publish/probe.ts';
+import { inspectPage, probe, type ProbeQuery } from '../steps/publish/probe.ts';
 import { resolveRevision, type RevisionQuery } from '../steps/source/source.ts';
-import { createBackgroundLookups } from './background-lookups.ts';
 import type { Caches } from './caches.ts';
 import type { InstallationConfig } from './installation-config.ts';
 import { countApps, createBuildMetrics, registerAppMetrics } from './metrics.ts';
@@ -133,5 +131,76 @@ function watchQueuePositions(jobs: Store<Job>, toApp: (job: Job) => readonly str
       return jobs.hasSynced;
     },
     waitUntilSynced: (signal) => jobs.waitUntilSynced(signal),
+  };
+}
+
+// Slow lookups outside the cluster run in the background, so that a dead server delays only its own apps.
+
+/** Lookups by app. None has to survive a restart: a lost lookup is started again. */
+export interface BackgroundLookups<Query, Result> {
+  /** Starts a lookup, unless the same one is in progress. */
+  start(key: string, identity: string, query: Query): void;
+  /** Takes the result of exactly this lookup, once. */
+  take(key: string, identity: string): Result | undefined;
+  /** Forgets an app. */
+  forget(key: string): void;
+}
+
+export interface LookupOptions<Query, Result> {
+  /** Must not reject. */
+  run: (query: Query) => Promise<Result>;
+  /** Lookups of one group (a host) wait for each other beyond `limit`, and for no other group. */
+  group: (query: Query) => string;
+  limit: number;
+  /** Called when a result is there to be taken. */
+  onResult: (key: string) => void;
+}
+
+interface Lookup<Result> {
+  readonly identity: string;
+  result?: Result;
+}
+
+export function createBackgroundLookups<Query, Result>(
+  options: LookupOptions<Query, Result>,
+): BackgroundLookups<Query, Result> {
+  const lookups = new Map<string, Lookup<Result>>();
+  const groups = new Map<string, { running: number; waiting: (() => void)[] }>();
+
+  function schedule(name: string, run: () => Promise<void>): void {
+    const group = groups.get(name) ?? { running: 0, waiting: [] };
+    groups.set(name, group);
+    const begin = (): void => {
+      group.running += 1;
+      void run().finally(() => {
+        group.running -= 1;
+        group.waiting.shift()?.();
+        if (group.running === 0) groups.delete(name);
+      });
+    };
+    if (group.running < options.limit) begin();
+    else group.waiting.push(begin);
+  }
+
+  return {
+    start(key, identity, query) {
+      if (lookups.get(key)?.identity === identity) return;
+      const lookup: Lookup<Result> = { identity };
+      lookups.set(key, lookup);
+      schedule(options.group(query), async () => {
+        if (lookups.get(key) !== lookup) return;
+        lookup.result = await options.run(query);
+        if (lookups.get(key) === lookup) options.onResult(key);
+      });
+    },
+    take(key, identity) {
+      const lookup = lookups.get(key);
+      if (lookup?.result === undefined || lookup.identity !== identity) return undefined;
+      lookups.delete(key);
+      return lookup.result;
+    },
+    forget(key) {
+      lookups.delete(key);
+    },
   };
 }

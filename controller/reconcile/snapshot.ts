@@ -8,7 +8,7 @@ import { createAppToken, createPushToken } from '../../lib/app-tokens.ts';
 import { StallingError, type KubeObject } from '../../lib/kubernetes/index.ts';
 import { readRepository, type Repository, type RepositoryError } from '../../lib/repository.ts';
 import { createSecretMask, isSecretName, type SecretMask } from '../../lib/secret-mask.ts';
-import { isQueued, sortQueue } from '../build-queue/order.ts';
+import { isQueued, sortQueue } from '../build-queue/build-queue.ts';
 import type { ActivityRecord } from '../idle/activators.ts';
 import type {
   Deployment,
@@ -27,7 +27,7 @@ import { deriveGeneratedValues } from '../steps/deploy/secrets.ts';
 import { derivePassword } from '../steps/deploy/services/connections.ts';
 import type { ProbeQuery } from '../steps/publish/probe.ts';
 import { identifySource, type RevisionQuery, type RevisionResult } from '../steps/source/source.ts';
-import type { BackgroundLookups } from './background-lookups.ts';
+import type { BackgroundLookups } from './controller.ts';
 import { byApp, type Caches } from './caches.ts';
 import type { InstallationConfig } from './installation-config.ts';
 

@@ -2,7 +2,7 @@
 import type { Condition, HostedAppStatus } from '../../crds/hosted-app.ts';
 import { labels } from '../../crds/names.ts';
 import type { EventNote } from '../../lib/kubernetes/index.ts';
-import { formatTimestamp } from '../objects/values.ts';
+import { formatTimestamp } from '../objects/kinds.ts';
 import type { Decision } from './decide.ts';
 import {
   createDoneOutcome,

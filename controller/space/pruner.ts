@@ -12,9 +12,9 @@ import {
 import { createPruneToken } from '../../lib/app-tokens.ts';
 import { toErrorMessage, type Logger } from '../../lib/kubernetes/index.ts';
 import { createTimeLimit } from '../../lib/values.ts';
-import { isRunning } from '../build-queue/order.ts';
+import { isRunning } from '../build-queue/build-queue.ts';
 import type { Deployment, HostedAppObject, Job } from '../objects/kinds.ts';
-import { createBackgroundLookups } from '../reconcile/background-lookups.ts';
+import { createBackgroundLookups } from '../reconcile/controller.ts';
 import type { SpaceMetrics } from './space.ts';
 
 export interface PrunerOptions extends PruneOptions {

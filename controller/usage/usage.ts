@@ -12,8 +12,7 @@ import {
   type Logger,
 } from '../../lib/kubernetes/index.ts';
 import { createTimeLimit } from '../../lib/values.ts';
-import { pods as podResource, type Pod } from '../objects/kinds.ts';
-import { parseBytes, parseMilli } from '../objects/values.ts';
+import { pods as podResource, type Pod, parseBytes, parseMilli } from '../objects/kinds.ts';
 
 export interface UsageOptions {
   readonly client: Client;

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { parseUsage } from '../../controller/usage/usage.ts';
-import { parseMilli } from '../../controller/objects/values.ts';
+import { parseMilli } from '../../controller/objects/kinds.ts';
 import { readInstallation } from '../../cli/submit/installation.ts';
 import { pushSnapshot, takeSnapshot } from '../../cli/submit/snapshot.ts';
 import { appsNamespace, deleteApps, waitFor, runKubectl } from '../support/cluster.ts';

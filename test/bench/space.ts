@@ -8,12 +8,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { builds, keepsAll } from './space-options.ts';
 import { collect, isWorthwhile } from '../../localnode/registry/storage.ts';
-import { toWorkspacePaths } from '../../controller/pipeline/config.ts';
-import { pipelineInput } from '../../controller/pipeline/contract.ts';
+import { toWorkspacePaths, pipelineInput } from '../../controller/pipeline/contract.ts';
 import { createClientEnvironment } from '../../controller/pipeline/build/build.ts';
-import { buildMetadata, formatSourcePolicy, startDaemon } from '../../controller/pipeline/build/daemon.ts';
-import { buildImageArguments, chooseCache } from '../../controller/pipeline/build/solve.ts';
-import { run } from '../../controller/pipeline/process.ts';
+import {
+  buildMetadata,
+  formatSourcePolicy,
+  startDaemon,
+  buildImageArguments,
+  chooseCache,
+} from '../../controller/pipeline/build/buildkit.ts';
+import { run } from '../../lib/child-process.ts';
 import { openRepository, pruneApp } from '../../controller/space/pruner.ts';
 import { formatCacheRepository, formatImageRepository, formatImageTag } from '../../crds/names.ts';
 import { createPruneToken } from '../../lib/app-tokens.ts';

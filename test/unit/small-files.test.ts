@@ -40,7 +40,6 @@ const reasons: Readonly<Record<string, string>> = {
   'cli/main.ts': program,
   'cli/plan/main.ts': program,
   'controller/main.ts': program,
-  'controller/pipeline/review/rule.ts': 'types that the review and each of its rules need',
   'crds/generate.ts': program,
   'lib/git/read-token.ts': alone,
   'lib/kubernetes/index.ts': index,

@@ -222,7 +222,7 @@ function toPlainValue(value: z.output<typeof anyValue> | null | undefined): Attr
 }
 
 /** An answer: everything was taken, or all but so many records, and why those were not. */
-export function writeResponse(rejected: number, message: string, encoding: Encoding): Uint8Array {
+function writeResponse(rejected: number, message: string, encoding: Encoding): Uint8Array {
   const partialSuccess = rejected === 0 ? undefined : { rejectedLogRecords: rejected, errorMessage: message };
   if (encoding === 'protobuf')
     return responseType.encode(partialSuccess === undefined ? {} : { partialSuccess }).finish();
@@ -343,7 +343,7 @@ function readValue(reader: Reader, end: number): AttributeValue | undefined {
 }
 
 /** Exact, whatever its size. */
-export function toWholeNumber(value: string | number | Long): number | bigint {
+function toWholeNumber(value: string | number | Long): number | bigint {
   if (typeof value === 'number') return value;
   if (typeof value !== 'string' && value.high === 0) return value.low >>> 0;
   const exact = typeof value === 'string' ? BigInt(value) : (BigInt(value.high) << 32n) | BigInt(value.low >>> 0);

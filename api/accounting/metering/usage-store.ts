@@ -1,15 +1,7 @@
 // Stores the records of gateways: a batch of one gateway in one transaction, with its events, its runs and the missing numbers.
 import { z } from 'zod';
 import type { Logger } from '../../../lib/telemetry.ts';
-import {
-  type Database,
-  type OpenLedger,
-  prefixStatements,
-  recordUses,
-  runAsTask,
-  type Transaction,
-  type UsageEvent,
-} from '../../billing/index.ts';
+import { type Database, type OpenLedger, prefixStatements, runAsTask, type Transaction } from '../../billing/index.ts';
 import {
   assignRuns,
   createEventId,
@@ -28,7 +20,7 @@ import type { MeteringMetrics } from './metering-metrics.ts';
 import { classify, type HostKind, type Visitor } from './request-class.ts';
 
 /** Older records may have been dropped with their day, so they could be counted twice. */
-export const maxAgeDays = 35;
+const maxAgeDays = 35;
 const maxAheadMs = 5 * 60_000;
 const nanosecond = 1_000_000n;
 
@@ -214,6 +206,79 @@ async function updateRun(transaction: Transaction, id: bigint, batch: RunBatch<E
   return row?.count ?? 0;
 }
 
+// Uses are recorded once: one that is sent twice has the same id.
+
+/** A use that costs nothing by itself, such as a visit of an app, under the id that its source gave it. */
+export interface UsageEvent {
+  readonly id: string;
+  /** What kind of use: app, visit. */
+  readonly kind: string;
+  /** A salted hash; never an address or a key. */
+  readonly caller?: string;
+  /** A salted hash of the network that a visitor is in. */
+  readonly network?: string;
+  /** When it was. Sent twice, it has the same id and the same time. */
+  readonly at: Date | string;
+  /** What kind of request a visit was; a use when left out. */
+  readonly class?: string;
+  readonly app?: string;
+  readonly latencyMs?: number;
+  /** Status that the client got. */
+  readonly status?: number;
+  readonly bytesIn?: number;
+  readonly bytesOut?: number;
+  /** The run of a gateway that counted it. */
+  readonly instance?: bigint;
+}
+
+/**
+ * Records uses: the one way in for what is not the use of a hold. @returns how many of them were not known before, by
+ * instance.
+ */
+export async function recordUses(
+  on: Pick<Transaction, 'query'>,
+  events: readonly UsageEvent[],
+): Promise<Map<bigint | undefined, number>> {
+  if (events.length === 0) return new Map();
+  const rows = await on.query(recordUsage, toColumns(events));
+  return new Map(rows.map(({ instance, count }) => [instance ?? undefined, count]));
+}
+
+/** A list a column: what PostgreSQL reads fastest after COPY, and COPY cannot pass over what is known. */
+function toColumns(events: readonly UsageEvent[]): string[] {
+  const column = (of: (event: UsageEvent) => ArrayElement): string => formatArray(events.map(of));
+  return [
+    column(({ at }) => (typeof at === 'string' ? at : at.toISOString())),
+    column(({ id }) => id),
+    column(({ kind }) => kind),
+    column((event) => event.class ?? 'use'),
+    column(({ caller }) => caller),
+    column(({ app }) => app),
+    column(({ latencyMs }) => latencyMs),
+    column(({ status }) => status),
+    column(({ bytesIn }) => bytesIn),
+    column(({ bytesOut }) => bytesOut),
+    column(({ instance }) => instance),
+    column(({ network }) => network),
+  ];
+}
+
+type ArrayElement = string | number | bigint | undefined;
+
+/**
+ * A list as PostgreSQL writes an array, like `{1,2,NULL}` or `{"a","b \"c\""}`. The drivers do it too, but inspect each element
+ * in many ways; for long lists that is most of what a statement takes here.
+ */
+export function formatArray(elements: readonly ArrayElement[]): string {
+  return `{${elements.map(formatElement).join(',')}}`;
+}
+
+function formatElement(element: ArrayElement): string {
+  if (element === undefined) return 'NULL';
+  if (typeof element !== 'string') return String(element);
+  return `"${/["\\]/.test(element) ? element.replaceAll(/["\\]/g, '\\$&') : element}"`;
+}
+
 /** Declares losses and sums up uses, again and again. */
 export function startUsageTasks(ledger: OpenLedger, graceMs: number, log: Logger): void {
   const { database } = ledger;
@@ -244,8 +309,19 @@ const defineStatement = prefixStatements('metering');
 const bigintText = z.string().transform(BigInt);
 const countRow = z.object({ count: z.coerce.number() });
 
+const recordUsage = defineStatement(
+  'record-usage',
+  `with added as (
+    insert into ledger.usage (at, id, kind, class, caller, app, latency_ms, status, bytes_in, bytes_out, instance, network, cost_source)
+    select e.*, 'none' from unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::smallint[],
+      $9::bigint[], $10::bigint[], $11::bigint[], $12::text[]) as e
+    on conflict (at, id) do nothing returning instance
+  ) select instance::text, count(*)::int as count from added group by instance`,
+  z.object({ instance: z.string().transform(BigInt).nullable(), count: z.number() }),
+);
+
 /** Serializes the batches of one gateway. A separate statement, so that the next one sees what the previous batch wrote. */
-export const lockGateway = defineStatement(
+const lockGateway = defineStatement(
   'lock',
   "select pg_advisory_xact_lock(hashtextextended('metering ' || $1, 0)) is null as locked",
   z.unknown(),
@@ -273,13 +349,13 @@ export const runs = defineStatement(
     })),
 );
 
-export const addRun = defineStatement(
+const addRun = defineStatement(
   'add-run',
   'insert into metering.instance (gateway, newest, newest_start_ns, newest_end_ns, last_end_ns) values ($1, $2, $3, $4, $5) returning id::text',
   z.object({ id: bigintText }),
 );
 
-export const saveRun = defineStatement(
+const saveRun = defineStatement(
   'update-run',
   `update metering.instance set newest = $2, newest_start_ns = $3, newest_end_ns = $4, last_end_ns = $5,
       counters = counters + $6::int8multirange, refused = refused + $7::int8multirange, events = events + $8, last_received_at = clock_timestamp()
@@ -287,13 +363,9 @@ export const saveRun = defineStatement(
   z.unknown(),
 );
 
-export const fillGaps = defineStatement(
-  'fill',
-  'select metering.fill($1, $2::int8multirange)::text as count',
-  countRow,
-);
+const fillGaps = defineStatement('fill', 'select metering.fill($1, $2::int8multirange)::text as count', countRow);
 
-export const addGaps = defineStatement(
+const addGaps = defineStatement(
   'add-gaps',
   `insert into metering.gap (instance, counters, after_at, before_at)
     select $1, c::int8multirange, a, b from unnest($2::text[], $3::timestamptz[], $4::timestamptz[]) as g (c, a, b)`,

@@ -14,7 +14,7 @@ import {
 import type { AppsSite } from '../../../crds/names.ts';
 import { contact, oneLine } from '../../../crds/app-manifest.ts';
 import { ownershipFile, sealContact } from '../../../lib/ownership-file.ts';
-import type { SubmittedAddress } from './admission.ts';
+import type { SubmittedAddress, Submission, SubmissionResult } from './submit-app.ts';
 import { findApp, type AppIndex, type App, createAppIndex, appIndexers } from '../hosted-apps.ts';
 import { follow, type OpenLog } from './follow-log.ts';
 import { type LinkBase, statusView, type StatusView, toStatusView } from '../status-view.ts';
@@ -37,7 +37,6 @@ import {
   createTextWriter,
   type Writer,
 } from './log-stream.ts';
-import type { Submission, SubmissionResult } from './submit-app.ts';
 import { createStore } from '../../../lib/kubernetes/index.ts';
 
 export interface SubmitServices {

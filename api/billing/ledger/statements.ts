@@ -247,16 +247,6 @@ export const purgeRequests = defineStatement(
   z.object({ count: z.number() }),
 );
 
-export const recordUsage = defineStatement(
-  'record-usage',
-  `with added as (
-    insert into ledger.usage (at, id, kind, class, caller, app, latency_ms, status, bytes_in, bytes_out, instance, network, cost_source)
-    select e.*, 'none' from unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::smallint[],
-      $9::bigint[], $10::bigint[], $11::bigint[], $12::text[]) as e
-    on conflict (at, id) do nothing returning instance
-  ) select instance::text, count(*)::int as count from added group by instance`,
-  z.object({ instance: z.string().transform(BigInt).nullable(), count: z.number() }),
-);
 export const dropDays = defineStatement(
   'drop-days',
   "select metering.drop_days(coalesce($1::timestamptz, clock_timestamp()) - $2 * interval '1 day') as count",

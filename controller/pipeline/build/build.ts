@@ -3,20 +3,21 @@ import { mkdir, readFile, statfs, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { z } from 'zod';
 import type { Finding } from '../../../crds/hosted-app.ts';
-import { buildChildEnvironment, OutputTail } from '../../../lib/child-process.ts';
-import type { WorkspacePaths } from '../config.ts';
-import { type BuildResult, Fault, NotReached, type PipelineInput, Rejected } from '../contract.ts';
+import { buildChildEnvironment, OutputTail, run } from '../../../lib/child-process.ts';
+import { type WorkspacePaths, type BuildResult, Fault, NotReached, type PipelineInput, Rejected } from '../contract.ts';
 import { hasPassed, type PlanNotes, readNotes } from '../handover.ts';
-import { mergeManifest } from '../manifest/merge.ts';
+import { mergeManifest } from '../app-manifest.ts';
 import { formatFinding } from '../message.ts';
 import { parseReport } from '../plan/build-warnings.ts';
-import { run } from '../process.ts';
 import { keepHead, keepTail, toOneLine } from '../text.ts';
 import { readDiskTree } from '../tree.ts';
-import { buildMetadata, type Daemon, formatSourcePolicy, parseRegistryHost, startDaemon } from './daemon.ts';
-import { judgeFailure } from './failure.ts';
-import { readLint } from './lint.ts';
 import {
+  buildMetadata,
+  type Daemon,
+  formatSourcePolicy,
+  parseRegistryHost,
+  startDaemon,
+  readLint,
   buildCacheArguments,
   buildImageArguments,
   buildLintArguments,
@@ -24,7 +25,8 @@ import {
   chooseSmallerCache,
   type Solve,
   toMetadataPath,
-} from './solve.ts';
+} from './buildkit.ts';
+import { judgeFailure } from './failure.ts';
 
 const maximumLogBytes = 8 * 1024 * 1024;
 const dockerfileBytes = 512 * 1024;

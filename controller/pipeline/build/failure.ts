@@ -4,9 +4,8 @@ import type { Finding } from '../../../crds/hosted-app.ts';
 import { debianImage, defaultNode, languages } from '../../../crds/languages.ts';
 import { DoubtfulFault, Fault, Rejected } from '../contract.ts';
 import { clean, keepHead, keepTail, toOneLine } from '../text.ts';
-import { parseRegistryHost } from './daemon.ts';
+import { parseRegistryHost, type Excerpt, findExcerpt } from './buildkit.ts';
 import { isRegistryHiccup, suggestFix } from './fixes.ts';
-import { type Excerpt, findExcerpt } from './lint.ts';
 import { shortenLog } from './step-log.ts';
 
 const logBytes = 2_500;

@@ -1,19 +1,15 @@
 // Stage 2: checks the author's files against every rule, then plans the image.
 import type { Finding, Waiver } from '../../../crds/hosted-app.ts';
-import type { WorkspacePaths } from '../config.ts';
-import { approvalRule, type PipelineInput, Rejected, type ReviewResult } from '../contract.ts';
-import { readNotes } from '../handover.ts';
-import { describeManifest, manifestRule } from '../manifest/merge.ts';
+import { type WorkspacePaths, approvalRule, type PipelineInput, Rejected, type ReviewResult } from '../contract.ts';
+import { readNotes, type Submodule } from '../handover.ts';
+import { describeManifest, manifestRule } from '../app-manifest.ts';
 import { formatFinding } from '../message.ts';
 import { locateApp, planApp, writePlan } from '../plan/repository.ts';
 import { keepHead, toOneLine } from '../text.ts';
-import { readDiskTree } from '../tree.ts';
-import type { ReviewContext, Rule } from './rule.ts';
-import { dockerfile } from './rules/dockerfile.ts';
-import { largeFiles, limits, names, sourcePath, symlinks } from './rules/files.ts';
+import { readDiskTree, type Tree } from '../tree.ts';
+import { dockerfile, largeFiles, limits, names, sourcePath, symlinks, submodules } from './rules/files.ts';
 import { license } from './rules/license/license.ts';
 import { secrets } from './rules/secrets/secrets.ts';
-import { submodules } from './rules/submodules.ts';
 
 const maximumFindings = 50;
 
@@ -107,4 +103,22 @@ function toUnusedFinding({ rule, file }: Waiver): Finding {
     message: `The waiver of ${rule}${where} matches no finding of this commit.`,
     fix: 'The operator of this installation can remove it from spec.review.waivers, or correct its rule and file.',
   };
+}
+
+export interface ReviewContext {
+  readonly tree: Tree;
+  /** Absolute path of that tree, for tools that read it themselves. */
+  readonly source: string;
+  /** Folder for their reports, outside the tree. */
+  readonly notes: string;
+  readonly input: PipelineInput;
+  /** Submodules of the commit, and the result of fetching each. */
+  readonly submodules: readonly Submodule[];
+  readonly signal?: AbortSignal;
+}
+
+export interface Rule {
+  /** First part of the `rule` of its findings. */
+  readonly name: string;
+  check(context: ReviewContext): readonly Finding[] | Promise<readonly Finding[]>;
 }

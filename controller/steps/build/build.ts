@@ -3,9 +3,8 @@ import type { HistoryEntry } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
 import { omitUndefined } from '../../../lib/values.ts';
-import { computeRetryTime, explainNoRoom, isPodOfJob, readNoRoom } from '../../build-queue/order.ts';
-import { isJobOfApp, jobs as jobResource, type Job } from '../../objects/kinds.ts';
-import { formatTimestamp } from '../../objects/values.ts';
+import { computeRetryTime, explainNoRoom, isPodOfJob, readNoRoom } from '../../build-queue/build-queue.ts';
+import { isJobOfApp, jobs as jobResource, type Job, formatTimestamp } from '../../objects/kinds.ts';
 import { approvalRule } from '../../pipeline/contract.ts';
 import {
   applyPatch,

@@ -2,8 +2,15 @@
 import { annotations } from '../../../crds/names.ts';
 import { isApplied, type KubeObject, type Manifest, type Resource } from '../../../lib/kubernetes/index.ts';
 import { omitUndefined } from '../../../lib/values.ts';
-import { claims as claimResource, deployments, policies, secrets, services, type Pod } from '../../objects/kinds.ts';
-import { formatTimestamp } from '../../objects/values.ts';
+import {
+  claims as claimResource,
+  deployments,
+  policies,
+  secrets,
+  services,
+  type Pod,
+  formatTimestamp,
+} from '../../objects/kinds.ts';
 import {
   createDoneOutcome,
   createFailedOutcome,
@@ -18,8 +25,16 @@ import {
 } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { applySettings, recordRelease } from '../build/records.ts';
-import { adoptClaims } from './data.ts';
-import { buildClaims, buildDeployment, buildPolicy, buildService, resolveReplicas } from './objects.ts';
+import { adoptClaims } from '../../retention/retention.ts';
+import {
+  buildClaims,
+  buildDeployment,
+  buildPolicy,
+  buildService,
+  resolveReplicas,
+  buildPodTemplate,
+  type Release,
+} from './objects.ts';
 import { countRestarts, findCrashTime, isReady, readCommitAndImage, readTemplateHash } from './pods.ts';
 import {
   chooseRelease,
@@ -37,7 +52,6 @@ import { computeCalmMs, findCrashLoop, isLooping, judgeRollout, reportCrashLoop 
 import { buildGeneratedSecrets, buildModelsSecret } from './secrets.ts';
 import { readServiceAddresses } from './services/connections.ts';
 import { endServices, keepServices } from './services/services.ts';
-import { buildPodTemplate, type Release } from './template.ts';
 import { isActivated, planTrialActions } from './trial.ts';
 
 type BuiltImage = NonNullable<StatusFields['built']>;

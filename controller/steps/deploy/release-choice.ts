@@ -12,11 +12,10 @@ import {
   type StatusFields,
 } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
-import { isRecreated } from './objects.ts';
+import { isRecreated, parseStartupMs, type buildPodTemplate, type Release } from './objects.ts';
 import { countRestarts, diagnose, readReadyChange, readTemplateHash, type AppLimits } from './pods.ts';
 import { chooseFallback, isBetter, toRelease } from './releases.ts';
 import { toReason } from './rollout.ts';
-import { parseStartupMs, type buildPodTemplate, type Release } from './template.ts';
 import { findCurrentRelease, listTrialPods, planTrial, type Trial } from './trial.ts';
 
 /** Pod template of a release, with a hash of itself. */

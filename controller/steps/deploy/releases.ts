@@ -2,12 +2,11 @@
 import { annotations } from '../../../crds/names.ts';
 import { keptReleases, release as releaseSchema, type ReleaseRecord } from '../../../crds/status.ts';
 import { omitUndefined } from '../../../lib/values.ts';
-import { isOutOfDisk, type Deployment, type Pod } from '../../objects/kinds.ts';
-import { formatTimestamp } from '../../objects/values.ts';
+import { isOutOfDisk, type Deployment, type Pod, formatTimestamp } from '../../objects/kinds.ts';
 import type { StatusFields } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { findCrashTime, isReady, readCommitAndImage, readReadyChange, readServingSince } from './pods.ts';
-import type { Release } from './template.ts';
+import type { Release } from './objects.ts';
 
 /** The releases of an app that have served. */
 type Releases = Pick<StatusFields, 'releases'>;

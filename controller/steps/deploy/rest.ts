@@ -3,14 +3,12 @@ import type { HostedApp, HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { keptGaps, keptWakes, type IdleState, type IdleStatus } from '../../../crds/status.ts';
 import { parseDuration, omitUndefined } from '../../../lib/values.ts';
-import { isConditionTrue, type Pod } from '../../objects/kinds.ts';
-import { formatTimestamp, parseBytes, parseMilli } from '../../objects/values.ts';
+import { isConditionTrue, type Pod, formatTimestamp, parseBytes, parseMilli } from '../../objects/kinds.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { createDoneOutcome, type Action, type Outcome } from '../../reconcile/outcome.ts';
 import type { IdleView, Snapshot } from '../../reconcile/snapshot.ts';
-import { resolveReplicas } from './objects.ts';
+import { resolveReplicas, deriveRequests } from './objects.ts';
 import { isReady, readTemplateHash } from './pods.ts';
-import { deriveRequests } from './template.ts';
 
 /** How an app that may rest continues. */
 export interface RestResult {

@@ -1,7 +1,7 @@
 // Judges a rollout by the Deployment and its pods: does the wanted template serve, is it starting, or is it failing or in a
 // crash loop?
 import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
-import { explainNoRoom } from '../../build-queue/order.ts';
+import { explainNoRoom } from '../../build-queue/build-queue.ts';
 import { findCondition, findUnschedulable, type Deployment, type Pod } from '../../objects/kinds.ts';
 import {
   createDoneOutcome,

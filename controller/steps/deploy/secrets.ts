@@ -8,7 +8,7 @@ import { generatedSecret } from '../../../crds/values.ts';
 import { createAppToken } from '../../../lib/app-tokens.ts';
 import { computeHash, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
-import { hasData, hasLegacyKey, readDataKey, toKeptObject } from './data.ts';
+import { hasData, hasLegacyKey, readDataKey, toKeptObject } from '../../retention/retention.ts';
 import { hasModelKeyReference, type ModelAccess } from './services/connections.ts';
 
 const key = 'value';

@@ -13,10 +13,9 @@ import {
   type StatusFields,
 } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
-import { buildDeployment, isRecreated, resolveReplicas } from './objects.ts';
+import { buildDeployment, isRecreated, resolveReplicas, type Release } from './objects.ts';
 import { computeStartMsLeft, countRestarts, explainHoldUp, isReady, readTemplateHash, type AppLimits } from './pods.ts';
 import { findRecord, readRelease } from './releases.ts';
-import type { Release } from './template.ts';
 
 /** A trial that finds no room for this long is skipped, since the release could never be rolled out otherwise. */
 const roomMs = 60_000;

@@ -1,6 +1,6 @@
 // Step Publish: reports an app as live once it answers, through the gateway itself where that is configured.
 import { formatAppHost, formatAppUrl } from '../../../crds/names.ts';
-import { formatTimestamp } from '../../objects/values.ts';
+import { formatTimestamp } from '../../objects/kinds.ts';
 import {
   applyPatch,
   createDoneOutcome,

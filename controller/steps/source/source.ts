@@ -5,7 +5,7 @@ import { annotations } from '../../../crds/names.ts';
 import { isCommitId, listReferences, type References } from '../../../lib/git/git.ts';
 import { RepositoryError, type Repository } from '../../../lib/repository.ts';
 import { parseDuration } from '../../../lib/values.ts';
-import { formatTimestamp } from '../../objects/values.ts';
+import { formatTimestamp } from '../../objects/kinds.ts';
 import { toOneLine } from '../../pipeline/text.ts';
 import {
   createDoneOutcome,

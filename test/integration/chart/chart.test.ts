@@ -7,9 +7,8 @@ import { z } from 'zod';
 import { parseRepository } from '../../../lib/repository.ts';
 import { readOperatorConfig } from '../../../controller/config.ts';
 import { hashBuildInputs, formatJobName, buildPipelineJob } from '../../../controller/steps/build/job.ts';
-import { buildClaims, buildDeployment, buildPolicy, buildService } from '../../../controller/steps/deploy/objects.ts';
+import * as appObjects from '../../../controller/steps/deploy/objects.ts';
 import { buildRoute } from '../../../controller/steps/route/route.ts';
-import { buildPodTemplate } from '../../../controller/steps/deploy/template.ts';
 import { hostedApp, spec as specSchema } from '../../../crds/hosted-app.ts';
 import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 import {
@@ -103,7 +102,7 @@ test("accepts from the operator everything that it creates with the chart's sett
   });
   const commit = '0123456789'.repeat(4);
   const inputs = hashBuildInputs(app);
-  const { template } = buildPodTemplate(
+  const { template } = appObjects.buildPodTemplate(
     app,
     config,
     { image: `registry.example.org/apps/hello@sha256:${'0'.repeat(64)}`, commit, port: 8080 },
@@ -120,10 +119,10 @@ test("accepts from the operator everything that it creates with the chart's sett
   });
   const made = [
     job,
-    buildDeployment(app, template, {}),
-    buildService(app),
-    buildPolicy(app, config, [8080]),
-    ...buildClaims(app, config, []),
+    appObjects.buildDeployment(app, template, {}),
+    appObjects.buildService(app),
+    appObjects.buildPolicy(app, config, [8080]),
+    ...appObjects.buildClaims(app, config, []),
     buildRoute(app, config, false),
   ];
   const operator = [

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { planFolder } from '../../../cli/plan/plan-folder.ts';
 import type { Status } from '../../../cli/submit/api-client.ts';
 import { createOutput } from '../../../cli/submit/output.ts';
-import { readManifest } from '../../../controller/pipeline/manifest/read.ts';
+import { readManifest } from '../../../controller/pipeline/app-manifest.ts';
 import { readDiskTree } from '../../../controller/pipeline/tree.ts';
 import type { Pod } from '../../../controller/objects/kinds.ts';
 import { diagnose } from '../../../controller/steps/deploy/pods.ts';

@@ -17,7 +17,7 @@ import { Ledger, type Line, type ReserveRequest } from '../../../api/billing/led
 import { negate, parseMoney, type Money } from '../../../api/billing/ledger/money.ts';
 import { migrate, readMigrations } from '../../../api/billing/database/migrate.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
-import { recordUses } from '../../../api/billing/ledger/usage.ts';
+import { recordUses } from '../../../api/accounting/metering/usage-store.ts';
 import { estimateSuite } from './estimate-suite.ts';
 import { groupSuite } from './group-suite.ts';
 import { idempotencySuite } from './idempotency-suite.ts';

@@ -6,12 +6,16 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startDaemon } from '../../../controller/pipeline/build/daemon.ts';
-import { pipelineInput, type PipelineInput, terminationMessageLimit } from '../../../controller/pipeline/contract.ts';
+import { startDaemon } from '../../../controller/pipeline/build/buildkit.ts';
+import {
+  pipelineInput,
+  type PipelineInput,
+  terminationMessageLimit,
+  toWorkspacePaths,
+} from '../../../controller/pipeline/contract.ts';
 import { formatImageRepository, type PipelineContainer } from '../../../crds/names.ts';
 import { stageMessage, type StageMessage } from '../../../controller/pipeline/message.ts';
-import { run } from '../../../controller/pipeline/process.ts';
-import { toWorkspacePaths } from '../../../controller/pipeline/config.ts';
+import { run } from '../../../lib/child-process.ts';
 import { fillRegistry, ordinaryImages, addProgramsToPath, startRegistry, type TestRegistry } from './registry.ts';
 import { serveRepositories, type Repositories, type Repository, type RepositoryContent } from './repositories.ts';
 

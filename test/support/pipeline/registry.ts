@@ -16,7 +16,7 @@ import { createAuthorizer } from '../../../controller/registry-proxy/account.ts'
 import { createFullness, createProxy } from '../../../controller/registry-proxy/proxy.ts';
 import { createLog } from '../../../lib/telemetry.ts';
 import { createPushToken, type AppIdentity } from '../../../lib/app-tokens.ts';
-import { run } from '../../../controller/pipeline/process.ts';
+import { run } from '../../../lib/child-process.ts';
 import { runExclusively } from '../exclusively.ts';
 import { paths } from '../../../localnode/paths.ts';
 import { findFreePort } from '../free-port.ts';

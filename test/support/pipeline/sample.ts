@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipelineInput, type PipelineInput } from '../../../controller/pipeline/contract.ts';
-import type { ReviewContext, Rule } from '../../../controller/pipeline/review/rule.ts';
+import type { ReviewContext, Rule } from '../../../controller/pipeline/review/review.ts';
 import type { Submodule } from '../../../controller/pipeline/handover.ts';
 import { createMemoryTree } from '../../../controller/pipeline/tree.ts';
 

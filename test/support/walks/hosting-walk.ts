@@ -157,7 +157,7 @@ async function goLive(world: World, app: string): Promise<void> {
 
 /** Modules of each stage, which it loads when it starts. What loading them calls is not the walk. */
 const stageModules = { clone: 'clone/clone.ts', review: 'review/review.ts', build: 'build/build.ts' } as const;
-const sharedModules = ['config.ts', 'handover.ts', 'message.ts'];
+const sharedModules = ['handover.ts', 'message.ts'];
 
 async function measurePipeline(counter: ProgramCounter): Promise<Call[]> {
   const repositories = await serveRepositories();

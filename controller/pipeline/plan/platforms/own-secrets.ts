@@ -3,7 +3,7 @@
 import { askedSecret } from '../../../../crds/values.ts';
 import type { Tree } from '../../tree.ts';
 import { listSettingsFiles } from '../python/start/django.ts';
-import { parseEnv } from './compose/interpolate.ts';
+import { parseEnv } from './compose/read.ts';
 import type { Declaration } from './declaration.ts';
 
 /**

@@ -3,8 +3,7 @@ import type { Tree } from '../../tree.ts';
 import { quoteShellWord } from '../recipe.ts';
 import { findPortInCommand } from '../port-literal.ts';
 import type { Declaration } from './declaration.ts';
-import { readFly, readHuggingFace, readNetlify, readProcfile, readRailway, readVercel } from './hosts.ts';
-import { readRender } from './render.ts';
+import { readFly, readHuggingFace, readNetlify, readProcfile, readRailway, readVercel, readRender } from './hosts.ts';
 
 export interface DeclaredStart {
   /** Shell command, with $PORT not yet expanded. */

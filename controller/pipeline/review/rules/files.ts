@@ -1,10 +1,13 @@
-// Rules about a repository's files: size limits, names, symbolic links, Git LFS pointers, and source.path.
+// Rules about which files a repository has: size limits, names, symbolic links, Git LFS pointers, source.path, submodules and the
+// Dockerfile.
 import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
-import type { PipelineInput } from '../../contract.ts';
+import { type PipelineInput, Fault } from '../../contract.ts';
 import { clean, formatBytes, keepHead, toOneLine } from '../../text.ts';
 import type { Tree, TreeEntry } from '../../tree.ts';
-import type { Rule } from '../rule.ts';
+import type { Rule, ReviewContext } from '../review.ts';
+import type { Submodule } from '../../handover.ts';
+import { isAuthoredDockerfile } from '../../plan/dockerfile/text.ts';
 
 type Limits = PipelineInput['limits'];
 
@@ -248,3 +251,182 @@ export const sourcePath: Rule = {
     ];
   },
 };
+
+// Submodules: reports those that were not fetched, and rejects unsafe addresses and missing submodules that the build needs.
+
+const fixMissing =
+  'If the app needs it, use an https address of a public repository on a git host that this installation allows, copy what you need into the repository (git subtree), or install it as a package during the build. Otherwise, no change is needed.';
+const fixNeeded =
+  'Use an https address of a public repository on a git host that this installation allows, copy what you need into the repository (git subtree), or install it as a package during the build.';
+const maximumFindings = 10;
+
+/** Keys that can make git run commands, accept options or read local paths. */
+const oddKeys: readonly RegExp[] = [
+  /^\s*url\s*=\s*["']?\s*(?:[a-z][a-z0-9+.-]{0,30}::|file:|-|!|\/)/i,
+  /^\s*path\s*=\s*["']?\s*(?:-|!|\/|(?:[^"'\s]{0,200}\/)?\.\.(?:\/|["'\s]|$))/i,
+  /^\s*(?:update|command)\s*=\s*["']?\s*(?:!|-|\/|\.{1,2}\/)/i,
+  /^\s*(?:update|command)\s*=\s*["']?\s*(?:[a-z][a-z0-9+.-]{0,30}::|file:)/i,
+];
+
+export const submodules: Rule = {
+  name: 'git',
+  check(context) {
+    const missing = context.submodules.filter(({ problem }) => problem !== undefined).slice(0, maximumFindings);
+    const findings = missing.map((each) => judgeSubmodule(each, context));
+    for (const file of ['.gitmodules', '.gitconfig']) findings.push(...findOddLines(file, context.tree.readFile(file)));
+    return findings;
+  },
+};
+
+function judgeSubmodule({ path, problem = '', passing }: Submodule, context: ReviewContext): Finding {
+  const use = findNeed(path, context);
+  const reason = problem.replace(/[.\s]+$/, '');
+  if (use !== undefined && passing === true)
+    throw new Fault(`the submodule ${path}, which ${use}, could not be fetched: ${reason}`);
+  return {
+    rule: 'git/submodule',
+    severity: use === undefined ? 'warning' : 'error',
+    file: path,
+    message: `This submodule was not fetched, so its folder is empty: ${reason}.${use === undefined ? '' : ` The build needs it: it ${use}.`}`,
+    fix: use === undefined ? fixMissing : fixNeeded,
+  };
+}
+
+/** Describes what needs the folder, as the end of a sentence. */
+function findNeed(path: string, { tree, input }: ReviewContext): string | undefined {
+  if (input.path === path || input.path.startsWith(`${path}/`)) return 'contains source.path';
+  const app = tree.getSubtree(input.path);
+  const dockerfile = isAuthoredDockerfile(app, input.build) ? input.build.dockerfile : undefined;
+  return findUse(app, input.path, dockerfile, path);
+}
+
+/** Finds lines that point git at a local path, a command or an option instead of a server. */
+function findOddLines(file: string, text: string | undefined): Finding[] {
+  const lines = (text ?? '').split('\n');
+  return lines
+    .flatMap((line, index): Finding[] =>
+      oddKeys.some((pattern) => pattern.test(line.slice(0, 500)))
+        ? [
+            {
+              rule: 'git/unsafe-address',
+              severity: 'error',
+              file,
+              line: index + 1,
+              message: `This makes git run a command, take an option or read a local path: ${keepHead(toOneLine(line), 120)}`,
+              fix: `Remove the line, or the whole file ${file}.`,
+            },
+          ]
+        : [],
+    )
+    .slice(0, maximumFindings);
+}
+
+/** Manifests that can refer to a package in a folder. */
+const manifests =
+  /^(?:requirements[\w.-]{0,40}\.(?:txt|in)|pyproject\.toml|setup\.(?:py|cfg)|Pipfile|package\.json|pnpm-workspace\.yaml|Cargo\.toml|go\.(?:mod|work)|CMakeLists\.txt|[\w.-]{1,80}\.csproj)$/;
+
+/**
+ * Names the app's file that refers to the folder `path` (of the repository), as the end of a sentence: "is copied by
+ * line 3 of Dockerfile". If there is a Dockerfile, only that decides.
+ */
+function findUse(app: Tree, appPath: string, dockerfile: string | undefined, path: string): string | undefined {
+  const folder = posix.relative(appPath, path);
+  if (folder.startsWith('..')) return undefined;
+  const files =
+    dockerfile === undefined
+      ? app.entries.map((each) => each.path).filter((each) => manifests.test(each))
+      : [dockerfile];
+  for (const file of files) {
+    const line = findLineNaming(app.readFile(file) ?? '', folder);
+    if (line !== undefined) return `is named in line ${line} of ${file}`;
+  }
+  return undefined;
+}
+
+/** Returns the number of the first line, apart from comments, that contains the folder or a path inside it. */
+function findLineNaming(text: string, folder: string): number | undefined {
+  const found = text
+    .split('\n')
+    .findIndex((line) => !/^\s*(?:#|\/\/)/.test(line) && isNamedIn(line.slice(0, 4_000), folder));
+  return found < 0 ? undefined : found + 1;
+}
+
+function isNamedIn(line: string, folder: string): boolean {
+  for (let at = line.indexOf(folder); at >= 0; at = line.indexOf(folder, at + 1)) {
+    const before = line.slice(0, at);
+    const after = line.charAt(at + folder.length);
+    if (/(?:^|[\s"'=:,[(])(?:\.\/)?$/.test(before.slice(-3)) && /^(?:$|[\s"'/\\,\])*])/.test(after)) return true;
+  }
+  return false;
+}
+
+// The Dockerfile is a regular file that requests no other builder.
+
+const maximumBytes = 512 * 1024;
+
+export const dockerfile: Rule = {
+  name: 'dockerfile',
+  check({ tree, input }) {
+    const { strategy, dockerfile: name } = input.build;
+    const file = posix.join(input.path, name);
+    const entry = resolveEntry(tree, file);
+    if (strategy === 'dockerfile' && entry === undefined) {
+      return [
+        {
+          rule: 'dockerfile/missing',
+          severity: 'error',
+          file,
+          message: 'build.strategy is dockerfile, but this file does not exist.',
+          fix: 'Add it, or set build.dockerfile (its path relative to source.path) or build.strategy: auto in moorage.yaml.',
+        },
+      ];
+    }
+    if (!isAuthoredDockerfile(tree.getSubtree(input.path), input.build) && strategy !== 'dockerfile') return [];
+    if (entry?.kind !== 'file' || entry.bytes > maximumBytes) {
+      return [
+        {
+          rule: 'dockerfile/not-a-file',
+          severity: 'error',
+          file,
+          message: 'This is not a regular file of at most 512 KiB.',
+          fix: 'Commit the Dockerfile itself at this path, not a link or a folder.',
+        },
+      ];
+    }
+    return checkSyntax(file, tree.readFile(entry.path) ?? '');
+  },
+};
+
+/** Returns the file itself, or the repository file that it links to. */
+function resolveEntry(tree: Tree, file: string): TreeEntry | undefined {
+  const entry = tree.getEntry(file);
+  if (entry?.kind !== 'symlink') return entry;
+  const target = posix.join(posix.dirname(file), entry.target ?? '');
+  const found = posix.isAbsolute(entry.target ?? '') ? undefined : tree.getEntry(target);
+  return found?.kind === 'file' ? found : entry;
+}
+
+/** The first comment lines may name a frontend that parses the rest; only Docker's own is built in. */
+function checkSyntax(file: string, text: string): Finding[] {
+  for (const [index, line] of text
+    .replace(/^\ufeff/, '')
+    .split('\n', 50)
+    .entries()) {
+    const directive = /^\s*(?:#|\/\/)\s*([A-Za-z][A-Za-z0-9]*)\s*=\s*(.*)$/.exec(line.slice(0, 500));
+    if (directive === null && !line.startsWith('#!')) return [];
+    if (directive?.[1]?.toLowerCase() !== 'syntax') continue;
+    const [image = ''] = (directive[2] ?? '').trim().split(/\s+/);
+    if (/^(?:docker\.io\/)?docker\/dockerfile(?::[\w.-]+)?(?:@sha256:[0-9a-f]{64})?$/.test(image)) return [];
+    return [
+      {
+        rule: 'dockerfile/syntax',
+        severity: 'error',
+        file,
+        line: index + 1,
+        message: `The Dockerfile requests the frontend ${keepHead(toOneLine(image), 120)}; only docker/dockerfile is available.`,
+        fix: 'Use "# syntax=docker/dockerfile:1", or remove the line, and use only standard Dockerfile instructions.',
+      },
+    ];
+  }
+  return [];
+}

@@ -6,7 +6,7 @@ import type { HostedApp } from '../../../../crds/hosted-app.ts';
 import { annotations, labels, trialComponent } from '../../../../crds/names.ts';
 import type { Wire } from '../../../../lib/kubernetes/index.ts';
 import type { Service } from '../../../objects/kinds.ts';
-import { readDataKey } from '../data.ts';
+import { readDataKey } from '../../../retention/retention.ts';
 import { serviceKinds } from './kinds.ts';
 
 /** A field of a service that an author may refer to, as an environment value. */

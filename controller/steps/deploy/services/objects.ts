@@ -11,9 +11,9 @@ import type { BackingService } from '../../../../crds/backing-services.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
 import { annotations, labels } from '../../../../crds/names.ts';
 import type { Manifest, Wire } from '../../../../lib/kubernetes/index.ts';
-import { chooseSmaller, divideQuantity, parseBytes } from '../../../objects/values.ts';
+import { chooseSmaller, divideQuantity, parseBytes } from '../../../objects/kinds.ts';
 import type { InstallationConfig } from '../../../reconcile/installation-config.ts';
-import { toKeptClaim, toKeptObject } from '../data.ts';
+import { toKeptClaim, toKeptObject } from '../../../retention/retention.ts';
 import { listGeneratedSecretNames } from '../secrets.ts';
 import {
   buildAppPodsSelector,

@@ -16,8 +16,8 @@ import {
   type Deployment,
   type Pod,
   type Termination,
+  chooseSmaller,
 } from '../../../objects/kinds.ts';
-import { chooseSmaller } from '../../../objects/values.ts';
 import { clean } from '../../../pipeline/text.ts';
 import type { InstallationConfig } from '../../../reconcile/installation-config.ts';
 import {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { parseMoney } from '../../../../api/billing/ledger/money.ts';
-import { recordUses } from '../../../../api/billing/ledger/usage.ts';
+import { recordUses } from '../../../../api/accounting/metering/usage-store.ts';
 import { readPriceList } from '../../../../api/billing/prices.ts';
 import { Receipts } from '../../../../api/accounting/receipts/receipts.ts';
 import { addProofs, noteAuthors, postAppDay, readStatement } from '../../../../api/accounting/revenue/statement.ts';

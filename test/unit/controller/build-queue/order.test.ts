@@ -9,7 +9,7 @@ import {
   readNoRoom,
   selectNext,
   sortQueue,
-} from '../../../../controller/build-queue/order.ts';
+} from '../../../../controller/build-queue/build-queue.ts';
 import type { Job } from '../../../../controller/objects/kinds.ts';
 import { annotations } from '../../../../crds/names.ts';
 import { formatTime, complete, first, job, now, pipelinePod } from '../../../support/operator/scenario.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'vitest';
 import { hasPassed, runWithGate } from '../../../../controller/pipeline/handover.ts';
-import { toWorkspacePaths, type WorkspacePaths } from '../../../../controller/pipeline/config.ts';
+import { toWorkspacePaths, type WorkspacePaths } from '../../../../controller/pipeline/contract.ts';
 
 async function workspace(t: TestContext): Promise<WorkspacePaths> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-gate-'));

@@ -2,10 +2,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from 'vitest';
-import {
-  createBackgroundLookups,
-  type BackgroundLookups,
-} from '../../../../controller/reconcile/background-lookups.ts';
+import { createBackgroundLookups, type BackgroundLookups } from '../../../../controller/reconcile/controller.ts';
 
 interface Query {
   readonly host: string;

@@ -1,7 +1,7 @@
 // The defaults that the CRD of earlier versions stored: removed once, but for what someone applied.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { createDefaultsRemover, findFormerDefaults } from '../../../../controller/reconcile/former-defaults.ts';
+import { createDefaultsRemover, findFormerDefaults } from '../../../../controller/reconcile/reconcile.ts';
 import type { HostedAppObject } from '../../../../controller/objects/kinds.ts';
 import { layeredFields } from '../../../../crds/effective-settings.ts';
 import { spec as specSchema, type StoredSpec } from '../../../../crds/hosted-app.ts';

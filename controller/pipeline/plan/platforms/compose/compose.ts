@@ -6,8 +6,7 @@ import { omitUndefined } from '../../../../../lib/values.ts';
 import { createWarning, type Declaration, type DeclaredBuild, type DeclaredVariable } from '../declaration.ts';
 import { type ChoiceOptions, chooseServices, toBackingServices, toFolder } from './services.ts';
 import { buildEnvironment, readSampleValues } from './environment.ts';
-import { interpolate, type Lookup, splitWords } from './interpolate.ts';
-import { type ComposeService, readCompose } from './read.ts';
+import { interpolate, type Lookup, splitWords, type ComposeService, readCompose } from './read.ts';
 import { findDisks } from './volumes.ts';
 
 /** Returns undefined if there is no compose file, or it declares nothing useful. */

@@ -5,8 +5,7 @@ import type { Tree } from '../../../tree.ts';
 import { createWarning, type DeclaredVariable } from '../declaration.ts';
 import type { BesideResult } from './services.ts';
 import { isOwnSecret } from '../own-secrets.ts';
-import { interpolate, type Lookup, parseEnv } from './interpolate.ts';
-import type { ComposeService } from './read.ts';
+import { interpolate, type Lookup, parseEnv, type ComposeService } from './read.ts';
 
 const samples = [
   '.env',

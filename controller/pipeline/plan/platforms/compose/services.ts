@@ -4,8 +4,11 @@ import type { services } from '../../../../../crds/backing-services.ts';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import { omitUndefined } from '../../../../../lib/values.ts';
 import { createWarning } from '../declaration.ts';
-import { interpolate, type Lookup, readOnlyVariable, splitWords } from './interpolate.ts';
 import {
+  interpolate,
+  type Lookup,
+  readOnlyVariable,
+  splitWords,
   type ComposeFile,
   type ComposeService,
   findKnownImage,

@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { rollUp } from '../../../../../api/accounting/metering/usage-store.ts';
+import { recordUses, rollUp, type UsageEvent } from '../../../../../api/accounting/metering/usage-store.ts';
 import { type Statement, openDatabase } from '../../../../../api/billing/database/database.ts';
 import { Ledger } from '../../../../../api/billing/ledger/ledger.ts';
-import { recordUses, type UsageEvent } from '../../../../../api/billing/ledger/usage.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
 const read = (name: string, text: string): Statement<unknown> => ({ name: `test-${name}`, text, row: z.unknown() });

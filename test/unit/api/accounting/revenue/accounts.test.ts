@@ -4,7 +4,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { readAuthorship } from '../../../../../api/apps/hosted-apps.ts';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
-import { recordUses } from '../../../../../api/billing/ledger/usage.ts';
+import { recordUses } from '../../../../../api/accounting/metering/usage-store.ts';
 import { readPriceList } from '../../../../../api/billing/prices.ts';
 import { readReport } from '../../../../../api/catalog/projects/forges.ts';
 import { adjust, listFrozen, unfreeze } from '../../../../../api/accounting/revenue/corrections.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { type Database, openDatabase, parseMoney } from '../../../../../api/billing/index.ts';
-import { recordUses, type UsageEvent } from '../../../../../api/billing/ledger/usage.ts';
+import { recordUses, type UsageEvent } from '../../../../../api/accounting/metering/usage-store.ts';
 import { readPriceList } from '../../../../../api/billing/prices.ts';
 import { createVisitorResolver } from '../../../../../api/accounting/metering/request-class.ts';
 import { readRevenueSettings } from '../../../../../api/accounting/revenue/start-revenue.ts';

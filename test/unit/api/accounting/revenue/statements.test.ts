@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { readAuthorship } from '../../../../../api/apps/hosted-apps.ts';
 import type { Database } from '../../../../../api/billing/database/database.ts';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
-import { recordUses } from '../../../../../api/billing/ledger/usage.ts';
+import { recordUses } from '../../../../../api/accounting/metering/usage-store.ts';
 import { readPriceList } from '../../../../../api/billing/prices.ts';
 import { adjust, CorrectionError, refund, answerDispute } from '../../../../../api/accounting/revenue/corrections.ts';
 import { noteAuthors, postAppDay, statementView } from '../../../../../api/accounting/revenue/statement.ts';

@@ -1,7 +1,7 @@
 // Room for one more app: per caller and day, per network, and on the whole.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { assertWithinLimits, type Limits } from '../../../../../api/apps/submit/admission.ts';
+import { assertWithinLimits, type Limits } from '../../../../../api/apps/submit/submit-app.ts';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
 import { labels } from '../../../../../crds/names.ts';
 import { Problem } from '../../../../../lib/problem.ts';

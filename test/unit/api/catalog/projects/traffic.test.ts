@@ -3,12 +3,16 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { type Database, openLedgerDatabase } from '../../../../../api/billing/database/database.ts';
-import { recordUses, type UsageEvent } from '../../../../../api/billing/ledger/usage.ts';
+import {
+  recordBatch,
+  recordUses,
+  rollUp,
+  type UsageEvent,
+} from '../../../../../api/accounting/metering/usage-store.ts';
 import { readTelemetry } from '../../../../../api/catalog/projects/telemetry.ts';
 import { telemetry as schema } from '../../../../../api/catalog/projects/views.ts';
 import { readStabilities, Stabilities } from '../../../../../api/catalog/rank/stability.ts';
 import { addSamples } from '../../../../../api/accounting/metering/compute-receiver.ts';
-import { recordBatch, rollUp } from '../../../../../api/accounting/metering/usage-store.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
 const hourMs = 3_600_000;

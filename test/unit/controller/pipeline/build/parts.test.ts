@@ -8,9 +8,9 @@ import {
   formatDaemonConfig,
   formatSourcePolicy,
   parseRegistryHost,
-} from '../../../../../controller/pipeline/build/daemon.ts';
-import { readLint } from '../../../../../controller/pipeline/build/lint.ts';
-import { buildImageArguments } from '../../../../../controller/pipeline/build/solve.ts';
+  readLint,
+  buildImageArguments,
+} from '../../../../../controller/pipeline/build/buildkit.ts';
 import { ListingReader, toNextAddress } from '../../../../../controller/pipeline/clone/fetch.ts';
 import { Rejected } from '../../../../../controller/pipeline/contract.ts';
 import { choosePython, isWithinRange } from '../../../../../controller/pipeline/plan/python/version.ts';

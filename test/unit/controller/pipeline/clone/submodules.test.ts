@@ -1,7 +1,7 @@
 // Which repository a submodule is, by what .gitmodules says of it.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { readDeclarations, resolveSubmodule } from '../../../../../controller/pipeline/clone/submodules.ts';
+import { readDeclarations, resolveSubmodule } from '../../../../../controller/pipeline/clone/clone.ts';
 
 const hosts = { allowed: ['github.com', 'git.test:8080'], insecure: ['git.test:8080'] };
 const parent = 'https://github.com/owner/name';

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { readManifest } from '../../../../../controller/pipeline/manifest/read.ts';
-import { mergeManifest } from '../../../../../controller/pipeline/manifest/merge.ts';
+import { readManifest, mergeManifest } from '../../../../../controller/pipeline/app-manifest.ts';
 import { formatTermination } from '../../../../../controller/pipeline/message.ts';
 import { reviewResult } from '../../../../../controller/pipeline/contract.ts';
 import { createMemoryTree } from '../../../../../controller/pipeline/tree.ts';

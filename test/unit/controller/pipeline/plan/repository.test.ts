@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { onTestFinished, test } from 'vitest';
 import type { Recipe } from '../../../../../controller/pipeline/plan/recipe.ts';
 import { writePlan } from '../../../../../controller/pipeline/plan/repository.ts';
-import { toWorkspacePaths } from '../../../../../controller/pipeline/config.ts';
+import { toWorkspacePaths } from '../../../../../controller/pipeline/contract.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
 
 async function ignored(recipe: Partial<Recipe>, authored?: string): Promise<string[]> {

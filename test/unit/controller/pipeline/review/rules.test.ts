@@ -1,16 +1,16 @@
 // What each review rule finds, and what it leaves alone.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { dockerfile } from '../../../../../controller/pipeline/review/rules/dockerfile.ts';
 import {
+  dockerfile,
   largeFiles,
   limits,
   names,
   sourcePath,
   symlinks,
+  submodules,
 } from '../../../../../controller/pipeline/review/rules/files.ts';
-import type { ReviewContext, Rule } from '../../../../../controller/pipeline/review/rule.ts';
-import { submodules } from '../../../../../controller/pipeline/review/rules/submodules.ts';
+import type { ReviewContext, Rule } from '../../../../../controller/pipeline/review/review.ts';
 import { listFoundRules, sampleContext } from '../../../../support/pipeline/sample.ts';
 
 /** A finding as `severity rule file:line`. */

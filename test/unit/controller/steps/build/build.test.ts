@@ -1,7 +1,7 @@
 // When a pipeline is started, why, in what order, how often it is tried, and what of it is kept.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { sortQueue } from '../../../../../controller/build-queue/order.ts';
+import { sortQueue } from '../../../../../controller/build-queue/build-queue.ts';
 import { approvalRule } from '../../../../../controller/pipeline/contract.ts';
 import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import { formatJobName, hashBuildInputs } from '../../../../../controller/steps/build/job.ts';

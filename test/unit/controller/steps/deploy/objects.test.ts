@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { chooseSmaller, divideQuantity, parseBytes } from '../../../../../controller/objects/values.ts';
+import { chooseSmaller, divideQuantity, parseBytes } from '../../../../../controller/objects/kinds.ts';
 import { pipelineInput } from '../../../../../controller/pipeline/contract.ts';
 import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import type { Manifest } from '../../../../../lib/kubernetes/index.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'vitest';
-import { listAssets, listCalls, inspectPage } from '../../../../../controller/steps/publish/page.ts';
+import { listAssets, listCalls, inspectPage } from '../../../../../controller/steps/publish/probe.ts';
 
 type Route = (request: IncomingMessage, response: ServerResponse) => void;
 

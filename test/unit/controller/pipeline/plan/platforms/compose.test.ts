@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import type { PipelineInput } from '../../../../../../controller/pipeline/contract.ts';
-import { type MergedInput, mergeManifest } from '../../../../../../controller/pipeline/manifest/merge.ts';
+import { type MergedInput, mergeManifest } from '../../../../../../controller/pipeline/app-manifest.ts';
 import {
   interpolate,
   parseEnv,
   splitWords,
-} from '../../../../../../controller/pipeline/plan/platforms/compose/interpolate.ts';
-import { findKnownImage } from '../../../../../../controller/pipeline/plan/platforms/compose/read.ts';
+  findKnownImage,
+} from '../../../../../../controller/pipeline/plan/platforms/compose/read.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 

@@ -1,7 +1,7 @@
 // What each file for another platform says, which of two is believed, and that a broken one says nothing.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { type MergedInput, mergeManifest } from '../../../../../../controller/pipeline/manifest/merge.ts';
+import { type MergedInput, mergeManifest } from '../../../../../../controller/pipeline/app-manifest.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
 import { findDeclaredSite, findDeclaredStart } from '../../../../../../controller/pipeline/plan/platforms/start.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';

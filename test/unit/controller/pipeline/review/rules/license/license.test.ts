@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import licenses from 'spdx-license-list/full.js';
 import { test } from 'vitest';
 import { pipelineInput } from '../../../../../../../controller/pipeline/contract.ts';
-import type { ReviewContext, Rule } from '../../../../../../../controller/pipeline/review/rule.ts';
+import type { ReviewContext, Rule } from '../../../../../../../controller/pipeline/review/review.ts';
 import { license } from '../../../../../../../controller/pipeline/review/rules/license/license.ts';
 import { listFoundRules, mit, sampleContext } from '../../../../../../support/pipeline/sample.ts';
 

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import licenses from 'spdx-license-list/full.js';
 import { test } from 'vitest';
-import { classifyLicense } from '../../../../../../../controller/pipeline/review/rules/license/expression.ts';
-import { judgeText } from '../../../../../../../controller/pipeline/review/rules/license/text.ts';
+import { classifyLicense } from '../../../../../../../controller/pipeline/review/rules/license/spdx.ts';
+import { judgeText } from '../../../../../../../controller/pipeline/review/rules/license/license.ts';
 import { mit } from '../../../../../../support/pipeline/sample.ts';
 import { customLicenses } from '../../../../../../support/pipeline/custom-licenses.ts';
 

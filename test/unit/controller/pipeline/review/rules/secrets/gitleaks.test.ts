@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { parse } from 'smol-toml';
 import { test } from 'vitest';
-import { buildAllowlistConfig } from '../../../../../../../controller/pipeline/review/rules/secrets/gitleaks.ts';
+import { buildAllowlistConfig } from '../../../../../../../controller/pipeline/review/rules/secrets/secrets.ts';
 
 const found = new Set(['jwt']);
 const read = (text: string): unknown => {

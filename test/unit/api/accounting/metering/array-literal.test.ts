@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { formatArray } from '../../../../../api/billing/ledger/usage.ts';
+import { formatArray } from '../../../../../api/accounting/metering/usage-store.ts';
 import { type Database, openDatabase } from '../../../../../api/billing/database/database.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
