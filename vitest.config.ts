@@ -80,7 +80,8 @@ export default defineConfig({
         include: ['test/e2e/**/*.test.ts'],
         exclude: ['test/e2e/last/**', ...alone],
         seconds: 1200,
-        maxWorkers: 2,
+        // They wait for the cluster most of the time, so more than there are cores.
+        maxWorkers: 3,
         group: 2,
       }),
       project({ name: 'e2e-alone', include: alone, seconds: 1200, maxWorkers: 1, group: 3 }),

@@ -47,7 +47,7 @@ function clusterWith(pods: readonly object[], policies: readonly object[]): Vict
 }
 
 test('a pod that no policy selects for both directions is open, and one of the network of its host is not judged', async () => {
-  const openPods = attacks.find(({ name }) => name.includes('open to every other pod')) ?? assert.fail();
+  const openPods = attacks.find(({ name }) => name.includes('connections from every other pod')) ?? assert.fail();
   const pod = { metadata: { name: 'traefik', labels: { app: 'traefik' } }, spec: {} };
   const onHost = { metadata: { name: 'proxy' }, spec: { hostNetwork: true } };
   const policy = (policyTypes: readonly string[], matchLabels?: object): object => ({
