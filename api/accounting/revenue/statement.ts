@@ -208,7 +208,7 @@ export const statementLine = z.object({
   kind: z
     .enum(['share', 'late', 'refund', 'dispute', 'correction', 'payout'])
     .describe(
-      'share: what a day of an app accrued. late: uses of a day that came after it was posted. refund: a caller got his money back. dispute: what a dispute came to. correction: by the operator. payout: what was paid out.',
+      'share: what a day of an app accrued. late: uses of a day that came after it was posted. refund: a caller got their money back. dispute: what a dispute came to. correction: by the operator. payout: what was paid out.',
     ),
   app: z.string().nullable(),
   day: z.string().nullable().describe('Day of the uses, UTC.'),
