@@ -54,7 +54,7 @@ export const registry = z.strictObject({
   pushTokenSecret: allowEmpty(name)
     .default('')
     .describe(
-      'Secret whose key `secret` (at least 32 characters) makes the tokens by which builds push. If empty, one is created once and kept. Set it if the chart is rendered without a cluster (GitOps).',
+      'Secret whose key `secret` (at least 32 characters) makes the tokens that builds push with. If empty, one is created once and kept. Set it if the chart is rendered without a cluster (GitOps).',
     ),
   proxy: z
     .strictObject(workload)
@@ -281,7 +281,7 @@ const serviceAddress = {
 /** Like 250m of CPU and 512Mi of memory. */
 type Share = readonly [cpu: string, memory: string];
 
-/** Fields of a service behind tools: an image that runs beside the API, or the address of one elsewhere. */
+/** Fields of a service behind tools: an image that the chart runs, or the address of a server elsewhere. */
 const createServiceFields = (image: string, [cpu, memory]: Share, maximum: Share) => ({
   ...serviceAddress,
   image: z.string().default(image).describe('Image of the service.'),
@@ -381,7 +381,7 @@ export const monitoring = z
     labels: z
       .record(z.string(), z.string())
       .default({})
-      .describe('Labels of them, by which a Prometheus selects them, such as release: kube-prometheus-stack.'),
+      .describe('Their labels, which a Prometheus selects them by, such as release: kube-prometheus-stack.'),
     interval: duration.default('30s').describe('How often the processes are scraped.'),
     rules: z.boolean().default(true).describe('Create the PrometheusRule, the alerts.'),
   })

@@ -60,7 +60,7 @@ const frame = z.strictObject({
     .prefault({}),
   builds: builds.prefault({}),
   apps: apps.prefault({}),
-  services: services.prefault({}).describe('Databases and stores beside apps (spec.services).'),
+  services: services.prefault({}).describe('Databases and stores for apps (spec.services).'),
   submissions: z.strictObject({}).prefault({}),
   operator: z.strictObject(workload).prefault({
     replicas: 2,
@@ -75,7 +75,7 @@ const frame = z.strictObject({
           'Secret whose key `salt` (at least 32 characters) is used to hash callers. If empty, one is created once and kept. Set it if the chart is rendered without a cluster (GitOps).',
         ),
     })
-    // 16 calls with 17 MB each, waiting for workers, take 370 MB beside the 150 MB of the process.
+    // 16 calls with 17 MB each, waiting for workers, take 370 MB in addition to the 150 MB of the process.
     .prefault({
       replicas: 2,
       resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '768Mi' } },

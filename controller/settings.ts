@@ -44,7 +44,7 @@ const registrySettings = {
   MOORAGE_REGISTRY_MIRROR: defineSetting(kinds.optional(kinds.text(valueTypes.host, z.string())), {
     value: 'registry.mirror',
     description:
-      'Registry used in place of those of mirrorOf. It must not require credentials, unless it is the registry for app images itself.',
+      'Registry used instead of those in mirrorOf. It must not require credentials, unless it is the registry for app images itself.',
   }),
 };
 
@@ -88,7 +88,7 @@ export const operatorEnvironment = z.object({
   MOORAGE_REGISTRY_MIRROR_OF: defineSetting(kinds.list(valueTypes.host, list), {
     value: 'registry.mirrorOf',
     default: ['docker.io'],
-    description: 'Registries that the mirror is used in place of.',
+    description: 'Registries that the mirror replaces.',
   }),
   MOORAGE_MISSING_IMAGES: defineSetting(kinds.list(z.string(), list), {
     value: 'registry.missingImages',
@@ -212,7 +212,7 @@ export const operatorEnvironment = z.object({
     value: 'review.licenses.allow',
     default: [],
     description:
-      'SPDX identifiers of licences that pass beside those that the OSI or the FSF approved, such as Elastic-2.0.',
+      'SPDX identifiers of licences that pass in addition to those that the OSI or the FSF approved, such as Elastic-2.0.',
   }),
   MOORAGE_REVIEW_LICENSES_DENY: defineSetting(spdxIds, {
     value: 'review.licenses.deny',
@@ -330,7 +330,7 @@ export const operatorEnvironment = z.object({
   MOORAGE_APP_TOKEN_SECRET: secret
     .optional()
     .describe(
-      'Secret of at least 32 characters that makes the tokens of apps, and those by which authors prove ownership.',
+      'Secret of at least 32 characters that makes the tokens of apps and the tokens that authors prove ownership with.',
     ),
   MOORAGE_PROBE_URL: defineSetting(kinds.optional(kinds.text(valueTypes.url, httpUrl)), {
     value: 'gateway.probeUrl',

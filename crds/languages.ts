@@ -5,7 +5,7 @@
 export interface Language {
   /** As a sentence names it: `a static site`. */
   readonly title: string;
-  /** The files by which a plan finds it, in Markdown. Refusals list it without the backticks. */
+  /** The files that identify it, in Markdown. Refusals list them without the backticks. */
   readonly foundBy: string;
   /** Files that make their folder an app of this language, by name. Absent if no file name is enough. */
   readonly marker?: RegExp;

@@ -181,7 +181,7 @@ export const status = z.object({
     .string()
     .max(100)
     .optional()
-    .describe('Key in the names of its volumes and generated Secrets, by which a new HostedApp finds them again.'),
+    .describe('Key in the names of its volumes and generated Secrets. A new HostedApp finds them by this key.'),
   phase: z
     .enum([
       'Pending',

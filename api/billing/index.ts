@@ -36,7 +36,7 @@ export {
   type RouterBill,
 } from './ledger/reconciler.ts';
 export { createDailyLimitMetrics, createOverrunMetrics, readForScrape } from './metrics.ts';
-export { type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';
+export { createNotOpenProblem, type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';
 export {
   createAnonymousPayer,
   createAppPayer,

@@ -142,7 +142,12 @@ function throwUnavailable(databaseUrl: string | undefined): never {
       'This call is charged, and no ledger is configured. The operator of this installation can set DATABASE_URL to a PostgreSQL server, such as postgres://user:password@host/database.',
     );
   }
-  throw new Problem(ledgerUnavailable, 'The database is not available yet. Try again in 5 seconds.', {
+  throw createNotOpenProblem();
+}
+
+/** The problem of a call that arrives before the database has opened. */
+export function createNotOpenProblem(): Problem {
+  return new Problem(ledgerUnavailable, 'The database is not available yet. Try again in 5 seconds.', {
     headers: { 'retry-after': '5' },
   });
 }

@@ -173,7 +173,7 @@ export const environment = z.object({
   MOORAGE_APP_TOKEN_SECRET: secret
     .optional()
     .describe(
-      'Secret of at least 32 characters that makes the tokens of hosted apps, and those by which authors prove ownership. Without it, /v1 is closed.',
+      'Secret of at least 32 characters that makes the tokens of hosted apps and the tokens that authors prove ownership with. Without it, /v1 is closed.',
     ),
 });
 

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import {
   billingProblems,
   chargedText,
-  ledgerUnavailable,
+  createNotOpenProblem,
   ledgerUnconfigured,
   formatLowQuotaHint,
   formatRateLimitHeaders,
@@ -433,7 +433,5 @@ export function createServicesAccess(missing: string | undefined): {
 
 function throwUnavailable(missing: string | undefined): never {
   if (missing !== undefined) throw new Problem(problems.modelsUnconfigured, missing);
-  throw new Problem(ledgerUnavailable, 'The database is not available yet. Try again in 5 seconds.', {
-    headers: { 'retry-after': '5' },
-  });
+  throw createNotOpenProblem();
 }

@@ -28,7 +28,7 @@ export interface PayerRules {
 /** Resolves the payer of a request. @throws Problem (key-refused, router-unavailable, models-unconfigured) */
 export type PayerFor = (context: Pick<RequestContext, 'headers' | 'caller'>) => Promise<Payer>;
 
-/** By which door a request for /v1 comes. */
+/** The port that a request for /v1 arrived on. */
 export interface Door {
   readonly tokens: AppTokens;
   /**

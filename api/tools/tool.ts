@@ -23,7 +23,7 @@ export interface ToolContext {
   /** Id of the request, in the log and in problems. */
   readonly id: string;
   /**
-   * Optional name by which a caller groups calls (query parameter `s`). Never changes a result, except where memory is
+   * Optional name that groups a caller's calls (query parameter `s`). Never changes a result, except where memory is
    * kept.
    */
   readonly session: string | undefined;

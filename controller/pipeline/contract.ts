@@ -38,7 +38,10 @@ const limits = z.strictObject({
 const verdict = z.enum(['reject', 'ask', 'warn']);
 
 const licenses = z.strictObject({
-  allow: z.array(z.string()).default([]).describe('SPDX identifiers that pass beside those of open-source licences.'),
+  allow: z
+    .array(z.string())
+    .default([])
+    .describe('SPDX identifiers that pass in addition to those of open-source licences.'),
   deny: z.array(z.string()).default([]).describe('SPDX identifiers that count as restricted.'),
   custom: verdict.default('warn').describe('For a licence with terms of its own.'),
   restricted: verdict
@@ -86,10 +89,7 @@ export const pipelineInput = z.strictObject({
     .string()
     .describe('Name of the image, without tag or digest, like registry.moorage-system.svc:5000/apps/hello.<UID>.'),
   push: z.string().describe('The same image at the registry proxy, which is where it is pushed.'),
-  tag: z
-    .string()
-    .default(formatImageTag(1))
-    .describe('Tag under which it is pushed, by which it is found when it is removed.'),
+  tag: z.string().default(formatImageTag(1)).describe('Tag that it is pushed with and later removed by.'),
   diskBytes: z
     .int()
     .positive()

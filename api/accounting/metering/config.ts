@@ -44,7 +44,9 @@ export const shipperEnvironment = z.object({
   MOORAGE_ACCESS_LOG: z
     .string()
     .startsWith('/', 'must be an absolute path')
-    .describe('File into which the gateway writes its access log as JSON. The shipper keeps its position beside it.'),
+    .describe(
+      'File into which the gateway writes its access log as JSON. The shipper keeps its position in the same folder.',
+    ),
   MOORAGE_RECEIVER_URL: z
     .url({ protocol: /^https?$/, error: 'must be a URL such as http://moorage-api-internal:9090/v1/logs' })
     .describe('Where access logs are received.'),

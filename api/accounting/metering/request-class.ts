@@ -23,7 +23,7 @@ import type { GatewayRecord } from './gateway-record.ts';
  * - `call`: the API called for an agent; that is metered there.
  * - `free`: the author says so (`metering.free`).
  * - `health`: GET or HEAD of the app's own health path.
- * - `preflight`: OPTIONS, by which a browser asks what it may send.
+ * - `preflight`: OPTIONS: a browser checks what it may send.
  * - `failed`: a status of 500 and above, or none: nobody got what he came for.
  * - `asset`: GET or HEAD of what a page is made of: the browser says so (Sec-Fetch-Dest), or the name of the file, where
  *   it does not say; or a status of 304, for which nothing was sent.

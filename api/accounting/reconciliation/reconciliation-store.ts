@@ -11,7 +11,7 @@ const stored = z
     reconciliation.parse({ ...z.looseObject({}).parse(result), explanation }),
   );
 
-/** An explanation of what is another difference by now is dropped. A day that was over does not become one that goes on. */
+/** An explanation of what is another difference by now is dropped. A day that has ended does not become the current day again. */
 const write = defineStatement(
   'write',
   `insert into reconciliation.day as d (day, made_at, is_complete, waits, events, usd, result) values ($1, $2, $3, $4, $5, $6, $7::jsonb)
@@ -74,7 +74,7 @@ export class ReconciliationStore {
     this.#database = database;
   }
 
-  /** Keeps it in place of an earlier one of that day. @returns it with the explanation that still stands */
+  /** Replaces an earlier result of that day. @returns it with the explanation that still applies */
   async write(made: Omit<Reconciliation, 'explanation'>): Promise<Reconciliation> {
     const { day, made_at, complete, waits, unexplained } = made;
     const [row] = await this.#database.replay(write, [

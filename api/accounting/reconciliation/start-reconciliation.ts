@@ -154,7 +154,7 @@ export function createReconciliationMetrics(
   );
   addGauge(
     'moorage_reconciliation_difference_usd',
-    'USD by which records of the last 35 days differ and nothing explains why, by comparison.',
+    'Unexplained difference between records of the last 35 days, in USD, by comparison.',
     'usd',
   );
   new Gauge({

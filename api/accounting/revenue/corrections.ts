@@ -1,4 +1,4 @@
-// What the operator posts beside shares: payouts, refunds, corrections and what disputes come to. Each is a line of its own.
+// Posts what the operator records in addition to shares: payouts, refunds, corrections and settled disputes. Each is a separate line.
 import {
   type Database,
   formatMoney,
@@ -112,7 +112,7 @@ export async function answerDispute(
   const [row] = await database.query(statements.disputeById, [dispute]);
   if (row === undefined) throw new CorrectionError(`there is no dispute ${dispute}`);
   const { author, month } = row;
-  // The line first: killed in between, the same command posts nothing twice and goes on.
+  // The line comes first: if the process is killed in between, the same command continues and posts nothing twice.
   const line =
     amount === undefined
       ? undefined

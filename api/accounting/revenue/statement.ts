@@ -34,7 +34,7 @@ import {
   statementState,
 } from './revenue-queries.ts';
 
-/** The rules by which visits accrue a share. */
+/** The rules for the share that visits accrue. */
 export interface AccrualRules {
   readonly prices: PriceList;
   /** What all apps together may accrue for the visits of a day. */
@@ -94,8 +94,8 @@ export async function bindAuthor(
 }
 
 /**
- * Posts what is missing of all days that ended, each in a transaction of its own: killed in between, it goes on where it
- * was. @returns how many lines
+ * Posts what is missing of all ended days, each in its own transaction: if the process is killed, the next run continues
+ * there. @returns how many lines
  */
 export async function postShares(database: Database, rules: AccrualRules, now: Date | null = null): Promise<number> {
   const [clock] = await database.query(readClock, [now]);
@@ -140,7 +140,7 @@ export function findVersion(prices: PriceList, day: string): PriceVersion {
   return prices.at(new Date(`${day}T00:00:00Z`));
 }
 
-/** The parameters by which SQL counts what an author accrues. */
+/** Builds the parameters that SQL needs to compute what an author accrues. */
 export function toCountingTerms(version: PriceVersion): [string, number, number, boolean, boolean] {
   const { use, usesPerVisitor, usesPerNetwork, accrues } = version;
   return [formatMoney(use), usesPerVisitor, usesPerNetwork, accrues.includes('use'), accrues.includes('call')];

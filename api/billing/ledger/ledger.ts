@@ -54,7 +54,7 @@ export interface Usage {
   readonly tokensIn?: number;
   readonly tokensOut?: number;
   readonly latencyMs?: number;
-  /** The version of the price list by which it was priced. */
+  /** The version of the price list that priced it. */
   readonly priceVersion?: string;
   /** Id of the request that made it, as its sender got it in X-Request-Id; that of several, where one asks several models. */
   readonly request?: string | undefined;

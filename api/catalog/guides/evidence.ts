@@ -45,7 +45,7 @@ function isComplete({ by_task }: MeasuredModel, { tasks }: Benchmark): boolean {
   return by_task.length >= tasks.length && by_task.every(({ quality }) => quality.n > 0);
 }
 
-/** A model whose cost is known, by which it can be compared. */
+/** A model with a known cost, so that it can be compared. */
 export interface PricedModel extends MeasuredModel {
   readonly cost_per_run_usd: number;
 }

@@ -31,7 +31,7 @@ export interface GuidesOptions {
 /** What a guide is without its evidence. */
 export type GuideLink = Omit<GuideEntry, 'updated' | 'license'>;
 
-/** A guide as a page shows it: beside its record, the rest in Chinese, and what its claims rest on. */
+/** A guide as a page shows it: its record, the Chinese text, and the evidence for its claims. */
 export interface GuideDetail {
   readonly record: GuideRecord;
   readonly method_zh: string;

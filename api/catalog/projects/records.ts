@@ -162,7 +162,7 @@ function readCatalogApp(path: string, slug: string): CatalogApp {
   };
 }
 
-/** The HostedApp of a file, which may hold other objects beside it. */
+/** The HostedApp of a file, which may hold other objects too. */
 function readHostedApp(path: string): unknown {
   const objects = parseAllDocuments(readFileSync(path, 'utf8')).map((document) => {
     const [error] = document.errors;

@@ -25,7 +25,7 @@ export interface AssignableCall {
   readonly app: string;
   /** Id of its hold. */
   readonly hold: string;
-  /** Fields of the request by which an app passes on the marker of a run. */
+  /** Request fields that carry an app's run marker. */
   readonly fields: readonly unknown[];
 }
 

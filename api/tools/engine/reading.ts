@@ -111,14 +111,14 @@ export class ToolReader {
    * Reads a body, and options from the query; those in the body take precedence. @throws Problem (invalid-request)
    */
   readBoth(query: Readonly<Record<string, string | string[]>>, body: unknown): Reading {
-    const beside = readPart('query', this.options, coerceQuery(this.options, query));
+    const queryOptions = readPart('query', this.options, coerceQuery(this.options, query));
     const { part, options, input } = this.read(
       'body',
-      isFields(body) && body['job'] === undefined && beside['job'] !== undefined
-        ? { ...body, job: beside['job'] }
+      isFields(body) && body['job'] === undefined && queryOptions['job'] !== undefined
+        ? { ...body, job: queryOptions['job'] }
         : body,
     );
-    return { part, options: { ...beside, ...options }, input };
+    return { part, options: { ...queryOptions, ...options }, input };
   }
 
   /** Rules about fields that depend on each other are on the tool's schema as a whole. */

@@ -60,7 +60,7 @@ export const builds: AlertGroup = {
       meaning: 'These builds have their turn, and the scheduler finds no node for their pods.',
       runbook: [
         'Read what the scheduler says: `kubectl -n moorage-builds describe pods`. The condition `Built` of the HostedApp repeats it.',
-        'Add a node, lower `builds.maximum`, or leave builds more room beside apps (`apps.quota`).',
+        'Add a node, lower `builds.maximum`, or lower `apps.quota` to leave builds more room.',
       ],
     },
   ],

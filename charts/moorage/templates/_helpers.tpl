@@ -77,7 +77,7 @@ data:
   {{ $key }}: {{ dig "data" $key ($new | b64enc) $existing }}
 {{- end }}
 
-{{/* What makes the tokens by which builds push. */}}
+{{/* The secret that makes the tokens builds push with. */}}
 {{- define "moorage.pushTokenEnv" -}}
 - name: MOORAGE_PUSH_TOKEN_SECRET
   valueFrom: {secretKeyRef: {name: {{ default "moorage-push-token" .Values.registry.pushTokenSecret }}, key: secret}}

@@ -26,7 +26,7 @@ const rubyPatterns: readonly Pattern[] = [
     pattern: /Could not find a JavaScript runtime|ExecJS::RuntimeUnavailable/,
     isCertain: true,
     rule: 'build/failed',
-    fix: 'A gem runs JavaScript, and the image has no Node. Commit Gemfile.lock, by which the plan sees that and adds it, or add the gem mini_racer.',
+    fix: 'A gem runs JavaScript, and the image has no Node. Commit Gemfile.lock, so that the plan finds the gem and adds Node, or add the gem mini_racer.',
   },
   {
     pattern: /Missing encryption key to decrypt|EncryptedFile::MissingKeyError|MessageEncryptor::InvalidMessage/,

@@ -15,7 +15,7 @@ const reports = {
   lockfile: {
     rule: 'build/lockfile',
     message: (file) =>
-      `The packages could not be installed exactly as ${file} has them, so they were installed anew from package.json; versions may differ from those that were tested.`,
+      `The packages could not be installed exactly as ${file} has them, so they were resolved again from package.json; versions may differ from those that were tested.`,
     fix: "Run the package manager's install (npm install, pnpm install, yarn, bun install) in a fresh clone, and commit the lock file.",
   },
   'peer-dependencies': {
@@ -32,13 +32,13 @@ const reports = {
   'poetry-lock': {
     rule: 'build/lockfile',
     message: () =>
-      'poetry.lock does not fit pyproject.toml, so it was written anew for this build; versions may differ from those that were tested.',
+      'poetry.lock does not fit pyproject.toml, so it was replaced for this build; versions may differ from those that were tested.',
     fix: 'Run poetry lock, and commit poetry.lock.',
   },
   gems: {
     rule: 'build/lockfile',
     message: (file) =>
-      `The gems could not be installed exactly as ${file} has them, so they were installed anew from the Gemfile; versions may differ from those that were tested.`,
+      `The gems could not be installed exactly as ${file} has them, so they were resolved again from the Gemfile; versions may differ from those that were tested.`,
     fix: 'Run bundle install in a fresh clone, and commit Gemfile.lock.',
   },
   platform: {
@@ -50,7 +50,7 @@ const reports = {
   'nuget-lock': {
     rule: 'build/lockfile',
     message: (file) =>
-      `The packages could not be installed exactly as ${file} has them, so they were resolved anew; versions may differ from those that were tested.`,
+      `The packages could not be installed exactly as ${file} has them, so they were resolved again; versions may differ from those that were tested.`,
     fix: 'Run dotnet restore --force-evaluate, and commit packages.lock.json.',
   },
   'own-project': {

@@ -17,7 +17,7 @@ export interface LeaderElectionOptions {
   identity: string;
   /** How long others wait after the last renewal that they saw; default 10 000. */
   leaseDurationMs?: number;
-  /** How long the leader goes on without a renewal; below `leaseDurationMs`; default 7 000. */
+  /** How long the leader continues without a renewal; below `leaseDurationMs`; default 7 000. */
   renewDeadlineMs?: number;
   /** Between tries, before jitter; default 2 000. */
   retryPeriodMs?: number;

@@ -125,12 +125,12 @@ async function deploy(app: string, settings: object = spec): Promise<void> {
 
 async function readyServices(app: string): Promise<void> {
   const selector = `${labels.app}=${app},${labels.component}=service`;
-  const beside = await waitFor(`the Deployment of a service of ${app}`, async () =>
+  const serviceDeployment = await waitFor(`the Deployment of a service of ${app}`, async () =>
     (await listAll(world.client, deployments, apps, selector)).at(0),
   );
   const counts = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 };
-  const status = { observedGeneration: beside.metadata.generation ?? 1, ...counts };
-  await applyStatus(world.client, deployments, beside.metadata, status, { fieldManager: 'stand-in' });
+  const status = { observedGeneration: serviceDeployment.metadata.generation ?? 1, ...counts };
+  await applyStatus(world.client, deployments, serviceDeployment.metadata, status, { fieldManager: 'stand-in' });
 }
 
 async function remove(app: string): Promise<void> {

@@ -232,7 +232,7 @@ test('retries a platform fault with a new run of the same Job', async () => {
   const longAgo = `${new Date(Date.now() - 3_600_000).toISOString().slice(0, 19)}Z`;
   await startJob(world.client, first);
   await failJob(world.client, first, 'BackoffLimitExceeded', longAgo);
-  const again = await waitFor('the Job made anew', async () =>
+  const again = await waitFor('the Job to be created again', async () =>
     (await world.jobs('faulty')).find(({ metadata }) => metadata.uid !== first.metadata.uid),
   );
   assert.equal(again.metadata.name, first.metadata.name);

@@ -41,7 +41,7 @@ test('an app with a database waits for it, then connects to it; the password nev
   const job = await awaitStartedJob(world, 'shop');
   await buildWell(world.client, job, job.metadata.annotations?.[annotations.commit] ?? '', formatImage(job, 'a'));
   const selector = `${labels.app}=shop,${labels.component}=service`;
-  const beside = await waitFor('the Deployment of the database', async () =>
+  const databaseDeployment = await waitFor('the Deployment of the database', async () =>
     (await listAll(world.client, deployments, apps, selector)).at(0),
   );
   await waitFor('the app to wait for it', async () =>
@@ -53,7 +53,7 @@ test('an app with a database waits for it, then connects to it; the password nev
   const [service] = await listAll(world.client, services, apps, selector);
   const password = (await listAll(world.client, secrets, apps, selector)).map(({ data }) => data?.['password']);
   assert.match(Buffer.from(password[0] ?? '', 'base64').toString(), /^[0-9a-f]{40}$/);
-  const { generation = 1 } = beside.metadata;
+  const { generation = 1 } = databaseDeployment.metadata;
   const up = {
     observedGeneration: generation,
     replicas: 1,
@@ -61,7 +61,7 @@ test('an app with a database waits for it, then connects to it; the password nev
     readyReplicas: 1,
     availableReplicas: 1,
   };
-  await applyStatus(world.client, deployments, beside.metadata, up, { fieldManager: 'stand-in' });
+  await applyStatus(world.client, deployments, databaseDeployment.metadata, up, { fieldManager: 'stand-in' });
   const own = await awaitDeployment(world, 'shop', formatImage(job, 'a'));
   const { spec } = template.parse(own.spec).template;
   assert.deepEqual(spec.hostAliases, [{ ip: service?.spec?.clusterIP, hostnames: ['db'] }]);

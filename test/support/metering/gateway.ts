@@ -10,7 +10,7 @@ import { stringify } from 'yaml';
 import { getBinaryPath, buildPart } from '../../../localnode/binaries/build.ts';
 import { findFreePort } from '../free-port.ts';
 
-/** Arguments by which Traefik writes what is metered, as in localnode/manifests/traefik.yaml. */
+/** Arguments that make Traefik write what is metered, as in localnode/manifests/traefik.yaml. */
 export const accessLogArguments = (file: string): string[] => [
   '--accesslog=true',
   '--accesslog.format=json',

@@ -1,4 +1,4 @@
-// The shipper: runs beside a gateway, follows its access log and sends it to the API. Killed at any line it loses nothing.
+// Runs the shipper in a gateway's pod: it follows the access log and sends it to the API. It loses nothing if it is killed at any line.
 import { getPriority, setPriority } from 'node:os';
 import { listenForShutdown, startHealthServer, stopOnShutdown } from '../../../../lib/kubernetes/index.ts';
 import { createLog, createRegistry } from '../../../../lib/telemetry.ts';
@@ -9,7 +9,7 @@ import { createSender } from './sender.ts';
 /** After SIGTERM the gateway is gone: what it wrote is sent for so long, and the next shipper sends the rest. */
 const drainMs = 15_000;
 
-/** A record can wait and a visitor cannot: the gateway beside it comes first. */
+/** A record can wait and a visitor cannot, so the gateway gets the processor first. */
 const niceness = 10;
 if (getPriority() < niceness) setPriority(niceness);
 

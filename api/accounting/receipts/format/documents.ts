@@ -131,7 +131,7 @@ export type ProvenLine = z.output<typeof provenLine>;
 export const provenDocument = z.looseObject({ type: z.string(), issuer, lines: z.array(provenLine), signature });
 export type ProvenDocument = z.output<typeof provenDocument>;
 
-/** The digest by which a day is named in the next one: of its content, whoever signed it. */
+/** The digest that names a day in the next one. It covers the content, not the signature. */
 export function computeDayDigest(day: LedgerDay): string {
   return computeDigest({ ...day, signature: undefined });
 }

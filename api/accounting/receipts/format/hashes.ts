@@ -96,7 +96,7 @@ export function computeRoot(hashes: readonly Buffer[]): Buffer {
   return hashNode(computeRoot(hashes.slice(0, split)), computeRoot(hashes.slice(split)));
 }
 
-/** The hashes beside the way from one of them up to the root, the lowest first. */
+/** The sibling hashes on the path from a leaf to the root, the lowest first. */
 export function computePath(index: number, hashes: readonly Buffer[]): Buffer[] {
   if (hashes.length <= 1) return [];
   const split = findSplit(hashes.length);

@@ -84,7 +84,7 @@ const publicKey = z.looseObject({
   kty: z.literal('OKP'),
   crv: z.literal('Ed25519'),
   x: z.string().describe('The public key, in base64url.'),
-  kid: z.string().describe('Its RFC 7638 thumbprint, by which signatures name it.'),
+  kid: z.string().describe('Its RFC 7638 thumbprint, which signatures use as its name.'),
   alg: z.literal('EdDSA'),
   use: z.literal('sig'),
 });

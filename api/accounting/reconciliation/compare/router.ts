@@ -229,7 +229,7 @@ export interface MatchResult {
   readonly differences: readonly Difference[];
 }
 
-/** Each call of ours beside what the router has of it. */
+/** Pairs each of our calls with the router's record of it. */
 export function matchCalls(ours: readonly LedgerCall[], bill: readonly BilledCall[], now: Date): MatchResult {
   const byHold = groupByHold(bill);
   const sides = ours.map((one) => {

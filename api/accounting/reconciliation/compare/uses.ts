@@ -158,7 +158,7 @@ const totals: Statement<{
 
 /** The sums have to be up to date, within the same transaction. */
 export async function compareSums(transaction: Transaction, { from }: Day): Promise<Comparison> {
-  // Of the day that goes on as well: the last hour is summed up as far as it has come.
+  // This includes the current day: its last hour is summed as far as it is recorded.
   const end = new Date(from.getTime() + 86_400_000);
   const [row] = await transaction.query(totals, [from, end]);
   if (row === undefined) throw new Error('the database returned no row');

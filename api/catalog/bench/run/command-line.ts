@@ -25,7 +25,7 @@ export const usage = `usage: npm run bench:models -- --app SLUG --models ID,ID,â
   --url URL        where the app answers (default: its URL in the cluster)
   --gateway URL    the gateway inside the cluster, through which that URL is reached
 
-All runs are registered before the first one starts. Started again with the same arguments, it goes on with what has
+All runs are registered before the first one starts. Started again with the same arguments, it continues with what has
 not finished. The database, the router and the models are read from the environment, as the API reads them.`;
 
 const options = {

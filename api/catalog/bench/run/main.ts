@@ -66,7 +66,7 @@ await workers.close();
 await ledger.close();
 client?.close();
 if (costsPending > 0)
-  process.stdout.write(`${costsPending} costs are not known yet; the API goes on looking for them\n`);
+  process.stdout.write(`${costsPending} costs are not known yet; the API continues to look for them\n`);
 process.stdout.write(`${endMessages[end]}\n`);
 process.exit(end === 'finished' ? 0 : 1);
 

@@ -92,7 +92,7 @@ async function makeRun(
   };
 }
 
-/** @returns how many costs are still not known; the API goes on looking for them */
+/** @returns how many costs are still not known; the API continues to look for them */
 async function awaitCosts({ writer, signal, costsMs = 60_000 }: RunnerOptions, campaign: string): Promise<number> {
   const until = performance.now() + costsMs;
   for (;;) {
@@ -120,7 +120,7 @@ export interface PreparedCampaign {
   readonly interrupted: number;
 }
 
-/** Goes on with the unfinished campaign of the same choice, or registers a new one with all of its runs. */
+/** Continues the unfinished campaign with the same choices, or registers a new one with all its runs. */
 export async function prepareCampaign(choice: CampaignChoice, writer: BenchWriter): Promise<PreparedCampaign> {
   const fixed = selectIdentity(choice);
   const begun = await writer.findUnfinished({ ...fixed, seed: choice.seed });

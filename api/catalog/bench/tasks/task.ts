@@ -23,7 +23,7 @@ function loadBenchmark(folder: string, app: string): BenchmarkManifest {
   const tasks = [...sets.map((set) => join(folder, 'sets', set)), join(folder, app)].flatMap((from) =>
     loadTasks(from, transport),
   );
-  if (tasks.length === 0) throw new Error(`${file} has no tasks: name a set, or add task files beside it`);
+  if (tasks.length === 0) throw new Error(`${file} has no tasks: name a set, or add task files to its folder`);
   const twice = tasks.find(({ slug }, index) => tasks.findIndex((other) => other.slug === slug) !== index);
   if (twice !== undefined) throw new Error(`${file} is not valid: the task ${twice.slug} is there twice`);
   return { ...benchmark, app, transport, tasks };
@@ -105,7 +105,7 @@ const slug = z
   .string()
   .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must consist of lower-case letters, digits and "-"');
 const title = z.string().min(1).max(120);
-/** Where a value stands in a JSON answer. After "#" a pointer goes on inside of a text that is JSON itself. */
+/** The location of a value in a JSON answer. After "#", the pointer continues inside a string that is itself JSON. */
 const pointer = z
   .string()
   .max(300)
@@ -166,7 +166,7 @@ export const taskFile = z.strictObject({
   generator: z.enum(generatorNames),
   prompt: z.string().min(1).max(10_000),
   grader,
-  /** In place of the app's own transport. */
+  /** Replaces the app's own transport. */
   steps: z.array(step).min(1).max(20).optional(),
 });
 export type TaskFile = z.output<typeof taskFile>;

@@ -122,7 +122,7 @@ function createSeveralAppsProblem(candidates: readonly DotnetProject[], host?: D
       severity: 'error',
       file: host?.path ?? candidates[0]?.path,
       message: `The repository has several .NET web apps, ${reason}: ${paths.join(', ')}${more}. One app here is one image with one process that is reached from outside.`,
-      fix: `Host one of them: put source.path with its folder, such as ${paths[0] ?? '.'}, in moorage.yaml if it needs no project beside it; or add a Dockerfile that builds one image that starts them all.`,
+      fix: `Host one of them: put source.path with its folder, such as ${paths[0] ?? '.'}, in moorage.yaml if it needs none of the other projects; or add a Dockerfile that builds one image that starts them all.`,
     },
   };
 }

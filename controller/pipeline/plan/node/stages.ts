@@ -46,7 +46,7 @@ function renderSharpInstall(cache: string): string[] {
   const install = `npm install --prefix ${folder} sharp@${version}`;
   return renderStep(
     'package.json',
-    'installing sharp, by which Next.js scales pictures',
+    'installing sharp, which Next.js scales pictures with',
     `RUN ${cache} ${install} || { rm -rf ${folder} && mkdir ${folder} && ${formatReport('sharp', 'package.json')}; }`,
   );
 }

@@ -121,7 +121,7 @@ function checkLockPlatforms({ isForLinux }: Bundle): Finding[] {
       severity: 'warning',
       file: 'Gemfile.lock',
       message:
-        'Gemfile.lock has no gems for Linux, so they are chosen anew when the image is built; versions may differ from those that were tested.',
+        'Gemfile.lock has no gems for Linux, so they are resolved again when the image is built; versions may differ from those that were tested.',
       fix: 'Run "bundle lock --add-platform x86_64-linux", and commit Gemfile.lock.',
     },
   ];

@@ -65,11 +65,13 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, numbe
 
 type Account = z.output<typeof reconciled.row>;
 
-/** Waits until the accounts are so. */
-async function until(database: Database, so: (rows: readonly Account[]) => boolean): Promise<Account[]> {
+/** Waits until the accounts are as expected. @throws Error with the accounts, after five minutes */
+async function until(database: Database, isExpected: (rows: readonly Account[]) => boolean): Promise<Account[]> {
+  const end = Date.now() + 300_000;
   for (;;) {
     const rows = await database.replay(reconciled, []);
-    if (so(rows)) return rows;
+    if (isExpected(rows)) return rows;
+    if (Date.now() > end) throw new Error(`the accounts are still ${JSON.stringify(rows)}`);
     await sleep(50);
   }
 }

@@ -43,7 +43,7 @@ for (const { name, files, changes, rule, file, fix } of refusals) {
   });
 }
 
-test('lists every language in a refusal, with the files by which it is found', () => {
+test('lists every language in a refusal, with the files that identify it', () => {
   assert.throws(
     () => plan({ 'main.bf': '' }),
     (error: unknown) => {

@@ -203,14 +203,14 @@ test('recreates an app with a volume, and rolls back if the new release fails', 
   );
   const trial = tried.find(({ kind, ...action }) => kind === 'apply' && JSON.stringify(action).includes('trial-hello'));
   assert.ok(trial?.kind === 'apply');
-  const beside = { deployment: toObject(trial.manifest), pods: [appPod(toObject(trial.manifest))] };
-  const rolling = createSnapshot(next, { deployment: asObject(kept), trial: beside });
+  const runningTrial = { deployment: toObject(trial.manifest), pods: [appPod(toObject(trial.manifest))] };
+  const rolling = createSnapshot(next, { deployment: asObject(kept), trial: runningTrial });
   const starting = wanted(rolling, 'Deployment');
   assert.ok(JSON.stringify(starting['spec']).includes(second));
   const { status } = decideStatus(rolling);
   const endsTrial = (seen: Partial<Snapshot>): boolean =>
     decideStatus(
-      createSnapshot({ ...next, status }, { deployment: asObject(starting), trial: beside, ...seen }),
+      createSnapshot({ ...next, status }, { deployment: asObject(starting), trial: runningTrial, ...seen }),
     ).decision.actions.some(({ action }) => action.kind === 'delete');
   assert.ok(!endsTrial({ pods: [] }), 'the trial stays while the new release starts');
   assert.ok(endsTrial(createDeployed({ ...next, status })), 'and goes once it serves');
