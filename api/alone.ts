@@ -50,16 +50,20 @@ const shutdown = listenForShutdown({ log, limitMs: 15_000 });
 const ending = new AbortController();
 mkdirSync(state, { recursive: true });
 
-const read = readModelSettings();
+const configured = readModelSettings();
 const demo: DemoRouter | undefined = chosen.demoRouter
-  ? await startDemoRouter(readCatalog(read.modelsFile))
+  ? await startDemoRouter(readCatalog(configured.modelsFile))
   : undefined;
 const router: RouterSettings | undefined =
-  demo === undefined ? read.router : { kind: 'openrouter', url: demo.url, key: undefined };
+  demo === undefined ? configured.router : { kind: 'openrouter', url: demo.url, key: undefined };
 const baseUrl = `http://localhost:${port}`;
-const { MOORAGE_RECEIPT_KEY: givenKey = '' } = process.env;
+const { MOORAGE_RECEIPT_KEY: receiptKey = '' } = process.env;
 const callerSalt = readOrCreateSecret('caller-salt', () => randomBytes(32).toString('hex'));
-const modelSettings = { ...read, router, databaseUrl: read.databaseUrl ?? `pglite:${join(state, 'ledger')}` };
+const modelSettings = {
+  ...configured,
+  router,
+  databaseUrl: configured.databaseUrl ?? `pglite:${join(state, 'ledger')}`,
+};
 const api = createApi({
   baseUrl,
   callers: { salt: callerSalt, trustedProxies: createBlockList(proxies) },
@@ -68,7 +72,7 @@ const api = createApi({
   appCalls: readAppSettings(),
   receipts: readReceiptSettings({
     ...process.env,
-    MOORAGE_RECEIPT_KEY: givenKey === '' ? readOrCreateSecret('receipt-key.pem', createReceiptKey) : givenKey,
+    MOORAGE_RECEIPT_KEY: receiptKey === '' ? readOrCreateSecret('receipt-key.pem', createReceiptKey) : receiptKey,
   }),
   apps: { apps: { get: () => undefined, listAll: () => [] }, site: { domain: 'localhost', port } },
   findModelApp: () => undefined,
@@ -82,7 +86,7 @@ await api.models.ready;
 const server = await startServer({ port, host, listener: api.app, log, baseUrl }).catch(refusePort);
 log.info(
   router === undefined
-    ? { try: `curl ${baseUrl}/api/models`, router: 'none: see what POST /api/ask says, or start with --demo-router' }
+    ? { try: `curl ${baseUrl}/api/models`, router: 'none: POST /api/ask reports how to connect one, or start with --demo-router' }
     : {
         try: `curl ${baseUrl}/api/ask -H 'content-type: application/json' -d '{"prompt": "Hello"}'`,
         router: demo === undefined ? router.url : 'demo: no model is asked',
@@ -105,17 +109,17 @@ async function stop(): Promise<void> {
   await demo?.close();
 }
 
-/** Ends the program with what to do where another program has the port. */
+/** Exits with advice if another program uses the port. */
 function refusePort(error: unknown): never {
   if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
   process.stderr.write(`port ${port} is already in use: choose another one with --port N\n`);
   process.exit(1);
 }
 
-/** A secret that is made once and kept: a caller is the same one after a restart, and what was signed stays checkable. */
-function readOrCreateSecret(name: string, make: () => string): string {
+/** Keeps a secret across restarts, so that caller hashes stay the same and signatures stay verifiable. */
+function readOrCreateSecret(name: string, create: () => string): string {
   const file = join(state, name);
-  if (!existsSync(file)) writeFileSync(file, make(), { mode: 0o600 });
+  if (!existsSync(file)) writeFileSync(file, create(), { mode: 0o600 });
   return readFileSync(file, 'utf8');
 }
 

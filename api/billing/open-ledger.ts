@@ -1,4 +1,4 @@
-// Opens the ledger and runs its periodic tasks. Works without a model router: tools charge their tariffs all the same.
+// Opens the ledger and runs its periodic tasks. Needs no model router: tools charge their own prices.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/telemetry.ts';
@@ -17,7 +17,7 @@ export interface OpenLedgerOptions {
   readonly databaseUrl: string | undefined;
   readonly registry: Registry;
   readonly log: Logger;
-  /** Folder of the journal, of this process alone; without it, settlements are waited for. */
+  /** Folder of this process's own journal; without it, a call waits until its settlement is written. */
   readonly journal?: string | undefined;
   /** How often the whole ledger is audited; default: hourly. */
   readonly auditMs?: number | undefined;
@@ -45,10 +45,10 @@ export interface LedgerHandle {
   close(): Promise<void>;
 }
 
-/** Of a ledger in disorder the first faults say enough. */
+/** Faults logged per audit: the first ones of a broken ledger show what is wrong. */
 const loggedFaults = 20;
 
-/** Starts in the background, so that all else of the API serves while the database is away. */
+/** Starts in the background, so that the rest of the API serves while the database is unavailable. */
 export function openLedger(options: OpenLedgerOptions): LedgerHandle {
   const { databaseUrl, log } = options;
   const ending = new AbortController();
@@ -92,7 +92,7 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
       const task: PeriodicTask = {
         everyMs,
         run,
-        failed: (error) => {
+        onError: (error) => {
           log.error({ err: error, task: name }, 'periodic task failed');
         },
       };
@@ -127,7 +127,7 @@ async function warnOfOwnership(database: Database, log: Logger): Promise<void> {
     );
 }
 
-/** @returns 0: nothing is left to do until the next time */
+/** @returns 0: there is nothing to do until the next audit */
 async function auditLedger(ledger: Ledger, metrics: BillingMetrics, log: Logger): Promise<0> {
   const { faults, imbalance } = await ledger.auditAtLength();
   metrics.reportAudit(faults.length, toDollarNumber(imbalance));
@@ -171,22 +171,22 @@ async function openPatiently(
 
 export interface PeriodicTask {
   readonly everyMs: number;
-  /** @returns how much it did; when not 0 it runs again immediately. */
+  /** @returns the number of items it processed; unless 0, it runs again immediately. */
   readonly run: () => Promise<number>;
-  readonly failed: (error: unknown) => void;
+  readonly onError: (error: unknown) => void;
 }
 
 /**
- * Repeats a task, such as expiring holds, purging keys or reconciling, with a jitter so that replicas spread out. Ends soon
+ * Repeats a task, such as expiring holds, purging keys or reconciling, with jitter so that replicas spread out. Stops soon
  * after the signal, never in the middle of a run.
  */
 export async function repeat(task: PeriodicTask, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    const did = await runAsTask(task.run).catch((error: unknown) => {
-      task.failed(error);
+    const processed = await runAsTask(task.run).catch((error: unknown) => {
+      task.onError(error);
       return 0;
     });
-    if (did === 0)
+    if (processed === 0)
       await sleep(task.everyMs * (0.75 + Math.random() / 2), undefined, { signal, ref: false }).catch(() => undefined);
   }
 }

@@ -1,5 +1,5 @@
-// Prices: the price list, by versions that come into effect on announced days; what a caller is charged by it; and the maximum cost of a
-// model call, which is reserved before it is made.
+// Prices: the price list, whose versions take effect on announced days; what it charges a caller; and the maximum cost of a
+// model call, which is reserved before the call.
 import { z } from 'zod';
 import {
   moneyField,
@@ -22,7 +22,7 @@ const margin = z
   .regex(/^(0([.][0-9]{1,6})?|1([.]0{1,6})?)$/, 'must be a share from 0 to 1 with at most 6 decimals, like 0.05')
   .transform((text) => Math.round(Number(text) * 1_000_000));
 
-/** One version as the operator of an installation writes it. Amounts are decimal strings in USD. */
+/** One version, as the operator of an installation writes it. Amounts are decimal strings in USD. */
 const versionSource = z.strictObject({
   version: z
     .string()
@@ -70,15 +70,15 @@ const versionSource = z.strictObject({
 
 const source = z.array(versionSource).min(1, 'must have at least one version').max(200);
 
-/** One version of the price list, in effect from a day on until the next one. */
+/** One version of the price list, in effect from its first day until the next version's. */
 export type PriceVersion = Readonly<z.output<typeof versionSource>>;
 
-/** One version as it was recorded. @throws z.ZodError */
+/** Parses a recorded version. @throws z.ZodError */
 export function readVersion(content: unknown): PriceVersion {
   return versionSource.parse(content);
 }
 
-/** A version as JSON, amounts and shares as decimal text; `readVersion` reads it. */
+/** Converts a version to JSON, with amounts and shares as decimal text. The reverse of `readVersion`. */
 export function toVersionJson({ use, call, tools, modelMargin, ...rest }: PriceVersion): z.input<typeof versionSource> {
   return {
     ...rest,
@@ -93,7 +93,7 @@ export function toVersionJson({ use, call, tools, modelMargin, ...rest }: PriceV
   };
 }
 
-/** In effect where an installation configures none: during the beta, comparisons are not charged. */
+/** Applies if an installation configures no price list: during the beta, comparisons are not charged. */
 const beta: z.input<typeof source> = [
   {
     version: 'beta',
@@ -104,7 +104,7 @@ const beta: z.input<typeof source> = [
   },
 ];
 
-/** Reads the versions, in their order. @throws z.ZodError that names each field that is wrong */
+/** Creates the schema of a price list: versions in order, each announced early enough. Its issues name each wrong field. */
 export function createVersionsSchema(noticeDays: number): z.ZodType<readonly PriceVersion[]> {
   return source.check(({ value, issues }) => {
     const report = (index: number, field: string, message: string): void => {
@@ -124,13 +124,13 @@ export function createVersionsSchema(noticeDays: number): z.ZodType<readonly Pri
 }
 
 /**
- * Reads the configuration, JSON text; the price list of the beta without one. @throws Error that names each field that is
- * wrong
+ * Reads the price list from configuration, which is JSON text; undefined means the price list of the beta. @throws Error
+ * that names each wrong field
  */
 export function readPriceList(text: string | undefined, noticeDays: number): PriceList {
-  const read = createVersionsSchema(noticeDays).safeParse(text === undefined ? beta : parseJson(text));
-  if (read.success) return new PriceList(read.data);
-  const lines = read.error.issues.map(({ path, message }) => `  ${path.join('.')}: ${message}`);
+  const result = createVersionsSchema(noticeDays).safeParse(text === undefined ? beta : parseJson(text));
+  if (result.success) return new PriceList(result.data);
+  const lines = result.error.issues.map(({ path, message }) => `  ${path.join('.')}: ${message}`);
   throw new Error(`invalid price list (MOORAGE_PRICES):\n${lines.join('\n')}`);
 }
 
@@ -142,11 +142,11 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The versions that hold, and which is in effect. */
+/** All versions of the price list, and which one is in effect. */
 export class PriceList {
   #versions: readonly PriceVersion[];
 
-  /** At least one, the oldest first. */
+  /** @param versions at least one, oldest first */
   constructor(versions: readonly PriceVersion[]) {
     this.#versions = versions;
   }
@@ -155,12 +155,12 @@ export class PriceList {
     return this.#versions;
   }
 
-  /** Those that were recorded, where a configured one is not as it was announced. */
+  /** Switches to the recorded versions, if a configured one differs from what was announced. */
   replace(versions: readonly PriceVersion[]): void {
     if (versions.length > 0) this.#versions = versions;
   }
 
-  /** The version in effect. Before the first one, the first. */
+  /** Returns the version in effect; before the first version takes effect, the first. */
   at(time: Date = new Date()): PriceVersion {
     const today = time.toISOString().slice(0, 10);
     const versions = this.#versions.filter(({ from }, index) => index === 0 || from <= today);
@@ -168,12 +168,12 @@ export class PriceList {
   }
 }
 
-/** The price of a tool by this version. `own`: the tool's own price, USD. */
+/** Returns a tool's price in this version. `own`: the tool's own price, USD. */
 export function resolveToolPrice({ tools }: PriceVersion, tool: string, own: string): Money {
   return tools[tool] ?? parseMoney(own);
 }
 
-/** Whether a tool, or calls of apps (`call`), are free of charge. */
+/** Whether a tool, or app calls (`call`), are free of charge. */
 export function isFree({ free }: PriceVersion, item: string): boolean {
   return free.includes(item);
 }
@@ -182,24 +182,24 @@ export function countDaysBetween(from: string, to: string): number {
   return Math.round((Date.parse(to) - Date.parse(from)) / 86_400_000);
 }
 
-/** What the field `charged_usd` of an answer says. */
+/** Describes the field `charged_usd` of an answer. */
 export const chargedText =
   'What you are charged for this call in USD: 0 while the free quota covers it, and for what the price list names as free. With an API key, the price of the tool or the app and the margin on model costs; what the model router bills to your key comes on top of it, and is in the cost.';
 
 /**
- * What of a price of our own is charged: the price of a tool or a call, and a margin on the cost of models. Only callers with a
- * key are charged anything; the free quota counts costs, and no caller pays it. `item`: the name of the tool, or `call`.
+ * Computes how much of our own price (of a tool or a call, or the margin on model costs) is charged. Only callers with a key
+ * are charged; the free quota counts costs, which no caller pays. `item`: the name of the tool, or `call`.
  */
 export function computeCharge(price: Money, { kind }: Payer, version: PriceVersion, item: string): Money {
   return kind === 'key' && !isFree(version, item) ? price : zero;
 }
 
-/** The margin on the cost of a model call, rounded down to the pico-dollar. */
+/** Computes the margin on the cost of a model call, rounded down to the pico-dollar. */
 export function computeMargin(cost: Money, payer: Payer, version: PriceVersion, item: string): Money {
   return computeCharge(computeShare(cost, version.modelMargin), payer, version, item);
 }
 
-/** The lines that add a margin to the transaction of a call; none for a margin of 0. */
+/** Returns the lines that add a margin to a call's transaction; none for a margin of 0. */
 export function toMarginLines(margin: Money, { owner }: Payer, router: string): Line[] {
   return margin === zero
     ? []
@@ -213,29 +213,29 @@ export function toMarginLines(margin: Money, { owner }: Payer, router: string): 
 export interface Prices {
   readonly in_per_m: Money;
   readonly out_per_m?: Money;
-  /** What an image may count for with this model, in tokens; default: what it may with any. */
+  /** Maximum tokens that this model counts for an image; default: `maxImageTokens`. */
   readonly image_tokens?: number | undefined;
 }
 
-/** Tokens around the texts: roles, separators, what a router adds. */
+/** Tokens around the texts: roles, separators, additions of a router. */
 const perMessage = 32;
 const perCall = 64;
-/** What a provider may put before a schema or a list of tools, to make the model follow it. */
+/** Tokens that a provider may add before a schema or a list of tools, to make the model follow it. */
 const perSchema = 1_024;
 /**
- * What an image may count for with any model that is known: one small model bills 48 169 tokens for the largest, after it is
- * scaled down. models.yaml can give a lower limit for each model (`image_tokens`).
+ * Maximum tokens that any known model counts for an image: one small model bills 48 169 for the largest, after scaling it
+ * down. models.yaml can give a lower limit for each model (`image_tokens`).
  */
 export const maxImageTokens = 49_152;
 
-/** What goes into a call. */
+/** The input of a call. */
 export interface Prompt {
-  /** All text of it, or the JSON in which it is sent. */
+  /** All of its text, or the JSON in which it is sent. */
   readonly texts: readonly string[];
   readonly images?: number;
   /** Schemas and lists of tools, whose JSON is in `texts`. */
   readonly schemas?: number;
-  /** Tokens that were sent as such. */
+  /** Input that was sent as tokens. */
   readonly tokens?: number;
 }
 

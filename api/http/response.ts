@@ -35,18 +35,18 @@ export function createJsonResponse(value: unknown, { headers, ...init }: Buffere
 }
 
 export interface ConditionalOptions {
-  /** For how many seconds a cache may answer without asking again. */
+  /** Seconds for which a cache may answer without revalidating. */
   readonly maxAgeSeconds: number;
   /** Names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The part of a request that names the content its sender has. */
+/** The part of a request that names the content its sender already has. */
 interface Reader {
   readonly headers: Headers;
 }
 
-/** Creates a JSON response that is the same for all readers, or 304 if this reader has it. */
+/** Creates a JSON response that is the same for all readers, or 304 if this reader already has it. */
 export function createConditionalJsonResponse(value: unknown, reader: Reader, options: ConditionalOptions): Response {
   return createConditionalResponse(JSON.stringify(value), 'application/json', reader, options);
 }
@@ -59,9 +59,9 @@ export function createConditionalResponse(
   { maxAgeSeconds, headers = {} }: ConditionalOptions,
 ): Response {
   const etag = computeEtag(content);
-  const described = { ...headers, etag, 'cache-control': `public, max-age=${maxAgeSeconds}` };
-  if (hasMatchingEtag(reader.headers, etag)) return new Response(null, { status: 304, headers: described });
-  return createBufferedResponse(content, { headers: { 'content-type': mediaType, ...described } });
+  const cacheHeaders = { ...headers, etag, 'cache-control': `public, max-age=${maxAgeSeconds}` };
+  if (hasMatchingEtag(reader.headers, etag)) return new Response(null, { status: 304, headers: cacheHeaders });
+  return createBufferedResponse(content, { headers: { 'content-type': mediaType, ...cacheHeaders } });
 }
 
 /** Computes a weak ETag, since a proxy may compress what it passes on. */

@@ -246,14 +246,14 @@ export function formatExpiryWarning(at: Date): string {
 
 // Events: one per transition of a condition, with the condition's reason.
 
-/** These repeat a step's condition. Only Ready is worth an event: when it becomes true, and when the URL fails. */
+/** These repeat a step's condition. Only Ready is worth an Event: when it becomes true, and when the URL fails. */
 const mirrors = new Set(['Ready', 'Reconciling', 'Stalled']);
 
-/** Lists the Events of a status change; a new message alone is none. */
+/** Lists the Events of a status change. A new message alone is not an Event. */
 export function listTransitions(before: HostedAppStatus | undefined, after: HostedAppStatus): EventNote[] {
-  const known = new Map((before?.conditions ?? []).map((condition) => [condition.type, condition]));
+  const earlier = new Map((before?.conditions ?? []).map((condition) => [condition.type, condition]));
   return (after.conditions ?? [])
-    .filter((condition) => shouldReport(known.get(condition.type), condition))
+    .filter((condition) => shouldReport(earlier.get(condition.type), condition))
     .map(({ status, reason, message }) => ({
       type: status === 'False' || reason === warnedReason ? 'Warning' : 'Normal',
       reason,

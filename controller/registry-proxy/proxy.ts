@@ -21,7 +21,7 @@ export interface ProxyOptions {
   /** Base URL of the registry, without a path. */
   readonly registry: string;
   readonly authorize: Authorize;
-  /** Makes and proves the tokens of apps. */
+  /** Signs and verifies the tokens of apps. */
   readonly tokenSecret: string;
   /** The registry stands in for Docker Hub, so that base images are read through here. */
   readonly mirrors: boolean;
@@ -137,7 +137,7 @@ export function createProxy(options: ProxyOptions): Server {
     await sendReply(reply, { target, repository, error }, response);
   }
 
-  /** The reply of the registry to the same request. */
+  /** Sends the request to the registry, and returns its reply. */
   async function forward(
     request: IncomingMessage,
     target: URL,
@@ -164,7 +164,7 @@ export function createProxy(options: ProxyOptions): Server {
     return await sendWithRetry(start, request);
   }
 
-  /** Also records it. */
+  /** Whether the registry had no space for a write. Also records it. */
   function isFull(
     { method }: IncomingMessage,
     { statusCode = 502 }: IncomingMessage,
@@ -247,7 +247,7 @@ function refuse(response: ServerResponse, status: number, code: string, message:
   response.end(`${JSON.stringify({ errors: [{ code, message }] })}\n`);
 }
 
-// Forwarding to a registry that may be restarting, as while it frees space.
+// Forwarding to a registry that may be restarting, as it does to free space.
 
 /** How long the registry may be unreachable before the build gets an error. */
 const patienceMs = 60_000;
@@ -256,7 +256,7 @@ const pauseMs = 250;
 const continueMs = 1_000;
 
 /** Errors of a registry that is stopping: nothing listens, or it has closed the connection. */
-const stopping = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE'];
+const stoppingErrors = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE'];
 
 /** Asks the registry to accept the headers before the body is sent; nothing for a request without a body. */
 export function buildExpectHeader({ headers }: IncomingMessage): Readonly<Record<string, string>> {
@@ -287,20 +287,20 @@ async function send(
   body: IncomingMessage,
   attempt: { isSending: boolean },
 ): Promise<IncomingMessage> {
-  const replied = new Promise<IncomingMessage>((resolve, reject) => {
+  const reply = new Promise<IncomingMessage>((resolve, reject) => {
     onward.on('response', resolve);
     onward.on('error', reject);
   });
   if (!hasBody(body.headers)) {
     onward.end();
-    return await replied;
+    return await reply;
   }
   onward.flushHeaders();
-  await Promise.race([replied, waitForContinue(onward)]);
+  await Promise.race([reply, waitForContinue(onward)]);
   attempt.isSending = true;
-  // A registry may reply before it has read everything, as with a refusal; its reply counts, not the end of the upload.
+  // A registry may reply before it has read everything, such as with a refusal; its reply counts, not the end of the upload.
   pipeline(body, onward).catch(() => undefined);
-  return await replied;
+  return await reply;
 }
 
 /** Resolves once the registry accepts the body, or has had time to do so since the connection opened. */
@@ -322,7 +322,7 @@ function hasBody(headers: IncomingMessage['headers']): boolean {
 }
 
 function isStopping(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && stopping.includes(String(error.code));
+  return error instanceof Error && 'code' in error && stoppingErrors.includes(String(error.code));
 }
 
 // Detects from the registry's answers to pushes whether it has space left: registries report it in no other way.
@@ -341,8 +341,8 @@ export interface Fullness {
   readonly refusal: Refusal | undefined;
 }
 
-/** The messages of the registry itself (28 is ENOSPC, which it writes as a number), of object stores, and of Harbor's quota. */
-const words =
+/** Messages of the registry itself (28 is ENOSPC, which it writes as a number), of object stores, and of Harbor's quota. */
+const fullMessages =
   /no space left on device|"Err":\s*28\b|disk quota exceeded|insufficient (?:storage|space)|quota\b.{0,60}\bexceed|exceed the configured upper limit|XMinioStorageFull/i;
 
 export const fullMessage = 'The registry has no space left: no space left on device.';
@@ -351,7 +351,7 @@ export function createFullness(now: () => number = Date.now): Fullness {
   let refusal: Refusal | undefined;
   return {
     noteStatus(status, body) {
-      const isFull = status === 507 || (status >= 400 && words.test(body));
+      const isFull = status === 507 || (status >= 400 && fullMessages.test(body));
       if (isFull) refusal = { at: new Date(now()).toISOString(), message: body.trim().slice(0, 300) };
       // The upload was stored, so there is space again.
       else if (status === 201) refusal = undefined;

@@ -23,7 +23,7 @@ export async function readBenchmark(source: BenchmarkSource, slug: string): Prom
   const records = await readApp(source.database(), slug);
   const [campaign] = records.campaigns;
   if (campaign === undefined) return undefined;
-  const { registered = 0, running = 0, interrupted = 0 } = records.findUnfinished;
+  const { registered = 0, running = 0, interrupted = 0 } = records.unfinished;
   const { models, pairs } = source.measurements.getMeasurement(slug, records.summaries);
   return {
     ...createCommonFields(source, campaign, records.summaries, { models, pairs, open: registered + running }),

@@ -7,14 +7,17 @@ export type Interval = readonly [low: number, high: number];
 /** The 97.5th percentile of the normal distribution: half the width of a 95 % interval, in standard errors. */
 export const normalQuantile = 1.959963984540054;
 
-/** The 95 % interval of `passed` in `n` runs; undefined without a run. */
+/**
+ * Computes Wilson's 95 % score interval of a pass rate, which is sound for few runs, and for rates of 0 and 1. Undefined
+ * without a run.
+ */
 export function computeWilsonInterval(passed: number, n: number): Interval | undefined {
   if (n === 0) return undefined;
   const rate = passed / n;
   const square = normalQuantile ** 2 / n;
   const middle = (rate + square / 2) / (1 + square);
   const half = (normalQuantile * Math.sqrt((rate * (1 - rate)) / n + square / (4 * n))) / (1 + square);
-  // At the ends the bound is exact, whatever the arithmetic leaves of it.
+  // At 0 and 1 the bound is exact; do not let rounding errors move it.
   return [passed === 0 ? 0 : Math.max(0, middle - half), passed === n ? 1 : Math.min(1, middle + half)];
 }
 
@@ -31,10 +34,10 @@ export interface TaskPair {
 }
 
 export interface Difference {
-  /** Mean over the tasks of the rate of a less that of b. */
+  /** Mean over the tasks of a's pass rate minus b's. */
   readonly difference: number;
   readonly tasks: number;
-  /** Undefined for less than two tasks: nothing shows then how much tasks differ. */
+  /** Undefined for fewer than two tasks, which cannot show how much tasks differ. */
   readonly spread: Spread | undefined;
 }
 
@@ -46,7 +49,7 @@ export interface Spread {
   readonly p: number;
 }
 
-/** Every task weighs the same, however many runs it has. Undefined where no task was run by both. */
+/** Weighs every task the same, however many runs it has. Undefined if both models ran no common task. */
 export function computePairedDifference(pairs: readonly TaskPair[]): Difference | undefined {
   const differences = pairs.map(computeDifference);
   if (differences.length === 0) return undefined;
@@ -105,7 +108,7 @@ export function computeVariance(values: readonly number[]): number {
   return values.reduce((total, value) => total + (value - middle) ** 2, 0) / (values.length - 1);
 }
 
-/** More than that is no advice. */
+/** A larger estimate is not useful advice. */
 const maximum = 100_000;
 
 /**
@@ -117,13 +120,13 @@ export function estimateRunsToDecide(pairs: readonly TaskPair[]): number | undef
   const differences = pairs.map(computeDifference);
   const within = computeMean(pairs.map(({ a, b }) => computeRunVariance(a) + computeRunVariance(b)));
   const chance = computeMean(pairs.map(({ a, b }) => computeRunVariance(a) / a.n + computeRunVariance(b) / b.n));
-  // What of the spread over tasks is left once chance within them is taken out.
+  // The variance between tasks that remains after subtracting chance within them.
   const between = Math.max(0, computeVariance(differences) - chance);
   const allowed = pairs.length * (computeMean(differences) / findCriticalT(0.05, pairs.length - 1)) ** 2;
   if (allowed <= between) return undefined;
   const runs = Math.floor(within / (allowed - between)) + 1;
-  const sofar = Math.min(...pairs.flatMap(({ a, b }) => [a.n, b.n]));
-  return runs > maximum ? undefined : Math.max(runs, sofar + 1);
+  const fewest = Math.min(...pairs.flatMap(({ a, b }) => [a.n, b.n]));
+  return runs > maximum ? undefined : Math.max(runs, fewest + 1);
 }
 
 /**
@@ -142,7 +145,7 @@ export function adjustPValues(pValues: readonly number[]): number[] {
   return adjusted;
 }
 
-/** What all runs cost, for each of `count`; rounded half up. Undefined for none. */
+/** Divides a total cost by `count`, rounded half up. Undefined for 0. */
 export function divideCost(total: Money, count: number): Money | undefined {
   if (count === 0) return undefined;
   const each = BigInt(count);
@@ -150,13 +153,13 @@ export function divideCost(total: Money, count: number): Money | undefined {
 }
 
 export interface CostOfSuccess {
-  /** Cost of all runs, divided by those that passed. Undefined where that is not known. */
+  /** Cost of all runs divided by those that passed. Undefined if it is not known. */
   readonly exact: Money | undefined;
-  /** What a success costs at least, where it is not known: none passed yet, or the cost of some runs is not known. */
+  /** Lower bound, if the exact cost is not known: no run passed yet, or the cost of some runs is unknown. */
   readonly atLeast: Money | undefined;
 }
 
-/** `total`: what is known to have been billed for all runs; `unknown`: how many runs have a cost that is not known. */
+/** `total`: the known cost of all runs; `unknown`: the number of runs whose cost is not known. */
 export function computeCostOfSuccess(
   total: Money,
   { passed, unknown }: { passed: number; unknown: number },
@@ -205,7 +208,7 @@ function computeBetaFraction(x: number, a: number, b: number): number {
   return result;
 }
 
-/** The regularized incomplete beta function I_x(a, b); `rest` is 1 - x, given apart so that no digits are lost. */
+/** The regularized incomplete beta function I_x(a, b). `rest` is 1 - x, passed separately so that no digits are lost. */
 function computeIncompleteBeta(x: number, rest: number, a: number, b: number): number {
   if (x <= 0) return 0;
   if (rest <= 0) return 1;
@@ -217,7 +220,7 @@ function computeIncompleteBeta(x: number, rest: number, a: number, b: number): n
     : 1 - (front * computeBetaFraction(rest, b, a)) / b;
 }
 
-/** How likely a t of these degrees of freedom is at least as far from zero as `t`: the two-sided p-value. */
+/** The two-sided p-value: the probability that t with these degrees of freedom is at least as far from zero as `t`. */
 export function computeTwoSidedP(t: number, freedom: number): number {
   if (!Number.isFinite(t)) return 0;
   const square = t * t;

@@ -5,17 +5,17 @@ import type { Database, Statement } from '../../billing/index.ts';
 import type { Campaign, campaignTask, ErrorClass, Run, StartedRun, Summary } from './statements.ts';
 import * as statements from './statements.ts';
 
-/** All that is known of one app, without its single runs. */
+/** Everything stored about one app's benchmarks, except its individual runs. */
 export interface AppRecords {
   readonly summaries: readonly Summary[];
   /** The newest first. */
   readonly campaigns: readonly Campaign[];
   /** Runs that have not finished, by state. */
-  readonly findUnfinished: Readonly<Partial<Record<'registered' | 'running' | 'interrupted', number>>>;
+  readonly unfinished: Readonly<Partial<Record<'registered' | 'running' | 'interrupted', number>>>;
   readonly release: { readonly commit: string | null; readonly image: string | null; readonly router: string | null };
 }
 
-/** Campaigns that a benchmark lists. */
+/** Maximum campaigns that a benchmark lists. */
 const listedCampaigns = 20;
 const first = { at: new Date(0), id: '00000000-0000-0000-0000-000000000000' };
 
@@ -29,12 +29,12 @@ export async function readApp(database: Database, app: string): Promise<AppRecor
   return {
     summaries,
     campaigns,
-    findUnfinished: Object.fromEntries(unfinished.map(({ state, count }) => [state, count])),
+    unfinished: Object.fromEntries(unfinished.map(({ state, count }) => [state, count])),
     release: { commit: release?.app_commit ?? null, image: release?.image ?? null, router: release?.router ?? null },
   };
 }
 
-/** Every app that was ever registered, with what its runs add up to and its last campaign. */
+/** Reads every app that was ever registered, with its last campaign and the sums of its runs. */
 export async function readIndex(
   database: Database,
 ): Promise<readonly { readonly campaign: Campaign; readonly summaries: readonly Summary[] }[]> {
@@ -46,7 +46,7 @@ export async function readIndex(
   return campaigns.map((campaign) => ({ campaign, summaries: byApp.get(campaign.app) ?? [] }));
 }
 
-/** Every run of an app in the order of registration, page by page, so that a download takes little memory. */
+/** Reads every run of an app in order of registration, page by page, so that a download needs little memory. */
 export async function* readRuns(database: Database, app: string, page = 1_000): AsyncGenerator<Run[], void, undefined> {
   let after = first;
   for (;;) {
@@ -81,7 +81,7 @@ export interface PlannedRun {
   readonly instance: string;
 }
 
-/** What a run is made on. */
+/** The versions that a run or visit was made with. */
 export interface Release {
   readonly commit: string | null;
   readonly image: string | null;
@@ -124,7 +124,7 @@ export class BenchWriter {
     return id;
   }
 
-  /** The campaign of this plan that has not finished, where there is one; without a seed, whatever its seed is. */
+  /** Finds an unfinished campaign of this plan; without a seed in the plan, one with any seed. */
   async findUnfinished(
     plan: Pick<CampaignPlan, 'app' | 'models' | 'tasks' | 'runs'> & { readonly seed: string | undefined },
   ): Promise<{ id: string; seed: string; heldBackSeed: string } | undefined> {
@@ -140,7 +140,7 @@ export class BenchWriter {
       : { id: campaign.id, seed: campaign.seed, heldBackSeed: campaign.held_back_seed };
   }
 
-  /** From now on this process runs the campaign. @returns how many runs were interrupted, and registered again */
+  /** Makes this process run the campaign. @returns how many runs were interrupted, and registered again */
   async takeOver(campaign: string): Promise<number> {
     const [row] = await this.#database.query(statements.takeOver, [campaign, this.#runner]);
     return row?.count ?? 0;
@@ -157,7 +157,7 @@ export class BenchWriter {
     return row?.started ?? undefined;
   }
 
-  /** Ends what is counted as the run's. @returns how its model calls ended; null for one in progress */
+  /** Stops attributing model calls to the run. @returns the outcome of each of its calls; null for one in progress */
   async endCalls(run: string): Promise<(string | null)[]> {
     const [row] = await this.#database.replay(statements.endCalls, [run]);
     return row?.outcomes ?? [];
@@ -170,7 +170,7 @@ export class BenchWriter {
     return row?.finished ?? false;
   }
 
-  /** Looks for costs that were not known yet. @returns how many of the campaign are still not known */
+  /** Looks up costs that were not known yet. @returns how many of the campaign's are still unknown */
   async settleCosts(campaign: string): Promise<number> {
     await this.#database.query(statements.settleCosts, [1_000]);
     const [row] = await this.#database.query(statements.countPendingCosts, [campaign]);
@@ -188,9 +188,9 @@ export interface Visit {
   readonly detail: string | undefined;
 }
 
-/** Visits of so many days count. */
+/** Days for which a visit counts. */
 export const visitDays = 90;
-/** Who waits longer for an answer has gone. */
+/** A visitor does not wait longer than this for an answer. */
 export const visitLimitMs = 60_000;
 
 const visitSums = z.object({
@@ -198,11 +198,11 @@ const visitSums = z.object({
   n: z.number(),
   answered: z.number(),
   steps: z.number(),
-  /** Of those that were answered, in milliseconds. */
+  /** Percentiles of the answered visits, in milliseconds. */
   p50: z.number().nullable(),
   p95: z.number().nullable(),
 });
-/** What the visits of an app add up to. */
+/** The visits of one app, summed up. */
 export type Visits = z.output<typeof visitSums>;
 
 const insertVisit: Statement<unknown> = {
@@ -212,7 +212,7 @@ const insertVisit: Statement<unknown> = {
   row: z.unknown(),
 };
 
-/** Steps are those of the last visit: an interface may become simpler. */
+/** Takes the steps of the last visit, since an interface may become simpler. */
 const selectVisits: Statement<Visits> = {
   name: 'bench-read-visits',
   text: `select app, count(*)::int as n, count(*) filter (where answered)::int as answered, (array_agg(steps order by at desc))[1] as steps,
@@ -222,7 +222,7 @@ const selectVisits: Statement<Visits> = {
   row: visitSums,
 };
 
-/** Every model call of an app without markers is counted for the run in progress, and a visit would be among them. */
+/** Without markers, every model call of the app is attributed to the run in progress, including those of a visit. */
 const selectIsMeasured: Statement<{ measured: boolean }> = {
   name: 'bench-is-measured',
   text: `select exists (select 1 from bench.assignment where app = $1 and marker = '' and until > clock_timestamp()) as measured`,
@@ -240,7 +240,7 @@ export async function writeVisit(database: Database, { app, release, steps, late
   await database.replay(insertVisit, [randomUUID(), app, commit, image, steps, latencyMs, detail ?? null]);
 }
 
-/** Of every app that was visited. */
+/** Reads the sums for every visited app. */
 export function readVisits(database: Database): Promise<Visits[]> {
   return database.replay(selectVisits, []);
 }

@@ -101,7 +101,7 @@ export class GuardedFetcher implements Fetcher {
   async check(request: Pick<FetchRequest, 'url' | 'field' | 'httpsOnly' | 'signal'>): Promise<void> {
     const { url, httpsOnly } = request;
     try {
-      await this.#guard.addresses(this.#guard.target(url, httpsOnly));
+      await this.#guard.resolveAddresses(this.#guard.parseTarget(url, httpsOnly));
     } catch (error) {
       throw toFetchProblem(error, url, { ...request, maxBytes: 0 }, false);
     }
@@ -113,7 +113,7 @@ export class GuardedFetcher implements Fetcher {
     { maxBytes, stayHere = false }: Pick<FetchRequest, 'maxBytes' | 'stayHere'>,
     signal: AbortSignal,
   ): Promise<FetchResult | Hop> {
-    const target = this.#guard.target(hop.url, hop.httpsOnly);
+    const target = this.#guard.parseTarget(hop.url, hop.httpsOnly);
     const { url } = target;
     const agent = new Agent({
       allowH2: false,
@@ -121,7 +121,7 @@ export class GuardedFetcher implements Fetcher {
       maxHeaderSize: maxHeaderBytes,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: { lookup: this.#guard.lookup(target), timeout: 10_000 },
+      connect: { lookup: this.#guard.createLookup(target), timeout: 10_000 },
     });
     try {
       const response = await send(`${url.protocol}//${formatAuthority(url, target.host)}${url.pathname}${url.search}`, {

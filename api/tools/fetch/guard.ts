@@ -41,7 +41,7 @@ const maxTried = 4;
  * Domains that are private or do not exist: RFC 6761, RFC 6762, RFC 8375, ICANN's .internal, and common names of private
  * networks.
  */
-const innerNames = [
+const privateNames = [
   'localhost',
   'localdomain',
   'local',
@@ -57,7 +57,7 @@ const innerNames = [
   'invalid',
   'onion',
 ];
-const usualPorts = [80, 443, 8080, 8443];
+const defaultPorts = [80, 443, 8080, 8443];
 const publicName = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/;
 
 export class Guard {
@@ -65,18 +65,18 @@ export class Guard {
   readonly #names: readonly string[];
   readonly #allow: ReadonlySet<string>;
   readonly #resolve: Resolve;
-  readonly #open: AddressCheck;
+  readonly #isPublic: AddressCheck;
 
   constructor(options: GuardOptions = {}) {
-    this.#ports = new Set(options.ports ?? usualPorts);
-    this.#names = [...innerNames, ...(options.closedNames ?? [])];
+    this.#ports = new Set(options.ports ?? defaultPorts);
+    this.#names = [...privateNames, ...(options.closedNames ?? [])];
     this.#allow = new Set(options.allow);
     this.#resolve = options.resolve ?? createDnsResolver();
-    this.#open = createAddressCheck(options.closed ?? []);
+    this.#isPublic = createAddressCheck(options.closed ?? []);
   }
 
   /** Parses a URL and checks everything that does not need DNS. @throws Refusal */
-  target(address: string, httpsOnly = false): Target {
+  parseTarget(address: string, httpsOnly = false): Target {
     const url = parseUrl(address);
     if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new Refusal('is not http or https');
     if (url.username !== '' || url.password !== '') throw new Refusal('contains a user name or password');
@@ -90,15 +90,16 @@ export class Guard {
   }
 
   /**
-   * For `net.connect`: returns only addresses that it has checked, so that the connection goes to a checked address.
+   * Creates the `lookup` option of `net.connect`. It returns only addresses that it has checked, so that a connection never
+   * goes to an unchecked one.
    */
-  lookup(target: Target): LookupFunction {
+  createLookup(target: Target): LookupFunction {
     return (hostname, options, callback) => {
-      this.addresses({ ...target, host: normalizeHost(hostname) }).then(
+      this.resolveAddresses({ ...target, host: normalizeHost(hostname) }).then(
         (addresses) => {
-          const found = addresses.map(toLookupAddress);
-          const [first] = found;
-          if (options.all === true || first === undefined) callback(null, found);
+          const results = addresses.map(toLookupAddress);
+          const [first] = results;
+          if (options.all === true || first === undefined) callback(null, results);
           else callback(null, first.address, first.family);
         },
         (error: unknown) => {
@@ -109,16 +110,16 @@ export class Guard {
   }
 
   /** Resolves and checks all addresses of a target. @throws Refusal if any is not public; Error if there are none */
-  async addresses(target: Target): Promise<string[]> {
+  async resolveAddresses(target: Target): Promise<string[]> {
     const addresses = isIP(target.host) === 0 ? await this.#resolve(target.host) : [target.host];
-    if (!this.#isAllowed(target) && !addresses.every((address) => this.#open(address)))
+    if (!this.#isAllowed(target) && !addresses.every((address) => this.#isPublic(address)))
       throw new Refusal('resolves to an IP address that is not public');
     return addresses.slice(0, maxTried);
   }
 
   #checkHost(host: string): void {
     if (isIP(host) !== 0) {
-      if (!this.#open(host)) throw new Refusal('has an IP address that is not public');
+      if (!this.#isPublic(host)) throw new Refusal('has an IP address that is not public');
     } else if (!publicName.test(host) || this.#names.some((name) => host === name || host.endsWith(`.${name}`))) {
       throw new Refusal('has a host that is not a public name');
     }
@@ -164,7 +165,7 @@ export function createAddressCheck(closed: readonly string[]): AddressCheck {
   };
 }
 
-/** Every address that it can lead to: itself, and the IPv4 address that a translator would extract. */
+/** Lists every address that this one can lead to: itself, and the IPv4 address that a translator would extract. */
 function listReadings(address: Address): Address[] {
   if (!(address instanceof ipaddr.IPv6)) return [address];
   if (address.isIPv4MappedAddress()) return [address.toIPv4Address()];

@@ -79,7 +79,7 @@ function tunnel(request: IncomingMessage, socket: Duplex, head: Buffer, options:
     refuse('403 Forbidden');
     return;
   }
-  const outside = connect({ host: target.host, port: target.port, lookup: options.guard.lookup(target) });
+  const outside = connect({ host: target.host, port: target.port, lookup: options.guard.createLookup(target) });
   limitSocket(outside, options);
   let joined = false;
   outside.once('connect', () => {
@@ -118,7 +118,7 @@ function forward(request: IncomingMessage, response: ServerResponse, options: Pr
     path: `${target.url.pathname}${target.url.search}`,
     method: request.method,
     agent: false,
-    lookup: options.guard.lookup(target),
+    lookup: options.guard.createLookup(target),
     headers: { ...filterHeaders(request), host: target.url.host },
     maxHeaderSize: 32_768,
   });
@@ -149,7 +149,7 @@ function filterHeaders({ headers }: IncomingMessage): Record<string, string | st
 
 function findTarget(address: string, guard: Guard): Target | undefined {
   try {
-    return guard.target(address);
+    return guard.parseTarget(address);
   } catch (error) {
     if (error instanceof Refusal) return undefined;
     throw error;

@@ -24,7 +24,7 @@ export class LogFile {
     this.#handle = handle;
   }
 
-  /** Opens it for writing too, which freeing needs. @throws ENOENT where there is none */
+  /** Opens the file for writing too, which `free` needs. @throws ENOENT if there is none */
   static async open(path: string): Promise<LogFile> {
     const handle = await open(path, 'r+');
     return new LogFile(path, String((await handle.stat()).ino), handle);
@@ -40,8 +40,8 @@ export class LogFile {
   }
 
   /**
-   * Gives the disk of what lies before `offset` back. The gateway needs to know nothing of it: it appends, and the file
-   * keeps its length. @throws Error where the file system cannot
+   * Frees the disk space before `offset`. The gateway does not notice: it appends, and the file keeps its length.
+   * @throws Error if the file system does not support it
    */
   async free(offset: number): Promise<void> {
     const until = offset - (offset % blockBytes);
@@ -55,14 +55,14 @@ export class LogFile {
     await this.#handle.close();
   }
 
-  /** Removes a file that the gateway writes into no longer. */
+  /** Removes a file that the gateway no longer writes to. */
   async remove(): Promise<void> {
     await this.close();
     await unlink(this.path);
   }
 }
 
-/** The file of this inode, whatever it was renamed to in the folder of the log; the log itself where there is none. */
+/** Finds the file with this inode, even if it was renamed within its folder; opens the log itself if there is none. */
 export async function findLog(path: string, inode: string | null): Promise<LogFile> {
   const folder = dirname(path);
   const names = (await readdir(folder)).filter((name) => name.startsWith(basename(path)));
@@ -73,7 +73,7 @@ export async function findLog(path: string, inode: string | null): Promise<LogFi
   return LogFile.open(path);
 }
 
-/** The inode of a path; undefined where there is nothing. */
+/** Returns the inode of a path, or undefined if nothing exists there. */
 export async function readInode(path: string): Promise<string | undefined> {
   return stat(path).then(
     ({ ino }) => String(ino),
@@ -85,11 +85,11 @@ const newline = 0x0a;
 const lineSchema = z.record(z.string(), z.unknown());
 
 export interface Chunk {
-  /** Records of the whole lines. */
+  /** Records from the whole lines. */
   readonly records: Attributes[];
-  /** Number of lines that are not records. */
+  /** Number of whole lines that are not records. */
   readonly unreadable: number;
-  /** Bytes of the whole lines. */
+  /** Bytes in the whole lines. */
   readonly bytes: number;
 }
 
@@ -132,20 +132,20 @@ function parseLine(text: string): z.output<typeof lineSchema> | undefined {
 const markSchema = z.object({ counter: z.string(), startNs: z.string(), endNs: z.string() });
 
 const positionSchema = z.object({
-  /** Names this log for good, so that its records have the same ids whichever pod sends them. */
+  /** A permanent name for this log, so that its records have the same ids whichever pod sends them. */
   gateway: z.string(),
-  /** The file that is being read, and the bytes of it that need not be read again. */
+  /** The file being read, and how many of its bytes need not be read again. */
   inode: z.string().nullable(),
   offset: z.number(),
-  /** The newest record of each run of which records were dropped and the receiver does not know yet. */
+  /** The newest record of each run whose records were dropped, until the receiver knows of it. */
   dropped: z.array(markSchema),
 });
 
-/** The newest record of those that were dropped, numbers as text. */
+/** The newest of the dropped records, with its numbers as text. */
 export type Mark = z.output<typeof markSchema>;
 export type Position = z.output<typeof positionSchema>;
 
-/** Reads the position, or makes one that begins at the first record. @throws Error when the file cannot be read */
+/** Reads the position, or creates one that begins at the first record. @throws Error if the file cannot be read */
 export async function readPosition(file: string): Promise<Position> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
@@ -162,7 +162,7 @@ export async function writePosition(file: string, value: Position): Promise<void
   const handle = await open(draft, 'w', 0o644);
   try {
     await handle.writeFile(JSON.stringify(value));
-    // Without it, a crash of the machine could leave an empty file under the name: another gateway, all sent twice.
+    // Without this, a machine crash could leave an empty file: a new gateway name, and every record sent twice.
     await handle.sync();
   } finally {
     await handle.close();

@@ -8,7 +8,7 @@ export interface BenchArguments {
   readonly app: string;
   readonly models: readonly string[];
   readonly runs: number;
-  /** First visits before them. */
+  /** First visits before the runs. */
   readonly visits: number;
   readonly seed: string | undefined;
   readonly url: string | undefined;
@@ -69,10 +69,10 @@ function parseOrigin(option: string, text: string | undefined): string | undefin
   return text.replace(/\/+$/, '');
 }
 
-/** What is said at the end. */
+/** Messages printed at the end of a campaign. */
 export const endMessages: Readonly<Record<CampaignEnd, string>> = {
   finished: 'All runs have finished.',
-  stopped: 'Stopped. Start it again with the same arguments to go on.',
+  stopped: 'Stopped. Start it again with the same arguments to continue.',
   limit:
     'A limit refuses further model calls: the daily budget of the app or the daily limit of the platform. Start it again with the same arguments once it has reset, at 00:00 UTC.',
   taken: 'Another process has taken this campaign over.',
@@ -94,11 +94,11 @@ export function createRunReporter(output: Writable): (event: RunnerEvent) => voi
 function formatStart({
   campaign: { id, seeds, resumed, interrupted },
 }: Extract<RunnerEvent, { kind: 'begun' }>): string {
-  const before = resumed ? `goes on; ${interrupted} interrupted` : 'registered';
-  return `campaign ${id} ${before}, seed ${seeds.seed}`;
+  const state = resumed ? `continues; ${interrupted} interrupted` : 'registered';
+  return `campaign ${id} ${state}, seed ${seeds.seed}`;
 }
 
 function formatRun({ run, result }: Extract<RunnerEvent, { kind: 'run' }>): string {
-  const how = result.passed ? 'passed' : `${result.error ?? 'failed'}: ${result.detail ?? ''}`;
-  return `${run.model} ${run.task} ${run.number}: ${how} (${Math.round(result.latencyMs)} ms)`;
+  const verdict = result.passed ? 'passed' : `${result.error ?? 'failed'}: ${result.detail ?? ''}`;
+  return `${run.model} ${run.task} ${run.number}: ${verdict} (${Math.round(result.latencyMs)} ms)`;
 }

@@ -6,7 +6,7 @@ export type Values = Readonly<Record<string, unknown>>;
 const slot = /\{\{ ?([a-z][a-z0-9_.]{0,60}) ?\}\}/g;
 const wholeSlot = /^\{\{ ?([a-z][a-z0-9_.]{0,60}) ?\}\}$/;
 
-/** A text with its values; one that is not text is written as JSON. @throws Error for a name without a value */
+/** Fills the slots of a text. A value that is not text is written as JSON. @throws Error for a name without a value */
 export function renderText(template: string, values: Values): string {
   return template.replaceAll(slot, (_whole, name: string) => {
     const value = lookUpValue(name, values);
@@ -14,7 +14,7 @@ export function renderText(template: string, values: Values): string {
   });
 }
 
-/** A document with its values. A string that is one slot and nothing else becomes the value itself, of whatever type. */
+/** Fills the slots of a document. A string that is exactly one slot becomes the value itself, of any type. */
 export function render(template: unknown, values: Values): unknown {
   if (typeof template === 'string') {
     const name = wholeSlot.exec(template)?.[1];
@@ -31,7 +31,7 @@ function lookUpValue(name: string, values: Values): unknown {
   return values[name];
 }
 
-/** The value, or undefined where there is none. */
+/** Returns the value at a JSON pointer, or undefined. After `#`, a second pointer reads into JSON text at the first. */
 export function readPointer(document: unknown, pointer: string): unknown {
   const [outer = '', inner] = pointer.split('#');
   const part = readPart(document, outer);
@@ -49,7 +49,7 @@ function readPart(document: unknown, pointer: string): unknown {
   return part;
 }
 
-/** The value of JSON text, or undefined where it is none. */
+/** Parses JSON text. Returns undefined if it is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -58,7 +58,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** JSON with the members of each object in the order of their names. */
+/** Formats JSON with the members of each object sorted by name, so that equal documents have equal hashes. */
 export function toCanonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, part: unknown) =>
     typeof part === 'object' && part !== null && !Array.isArray(part)

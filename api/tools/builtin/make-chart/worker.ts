@@ -1,6 +1,6 @@
 // Draws a specification with Vega. Runs in a worker process. Interprets expressions and never compiles them, matches
-// their patterns with RE2, and loads nothing. Rejects what Vega would silently drawPicture otherwise, and gives labels enough
-// room. First: it replaces RegExp before Vega is loaded.
+// their patterns with RE2, and loads nothing. Rejects what Vega would silently draw differently, and gives labels enough
+// room. The first import replaces RegExp before Vega is loaded.
 import { takeRefusal } from '../../patterns/all-patterns.ts';
 import * as vega from 'vega';
 import { expressionInterpreter } from 'vega-interpreter';
@@ -67,7 +67,7 @@ export default async function renderChart({ spec, language, ...wanted }: ChartTa
   }
 }
 
-/** Rejects what Vega would silently drawPicture otherwise or not at all. @throws Problem (unprocessable) */
+/** Rejects what Vega would silently draw differently or not at all. @throws Problem (unprocessable) */
 function assertDrawable(spec: ChartTask['spec'], language: ChartTask['language'], warnings: string[]): void {
   const addresses = findDataUrl(spec, 'spec');
   if (addresses !== undefined) throw createRefusal(addresses);
@@ -84,7 +84,7 @@ function findMissingData(spec: ChartTask['spec'], language: ChartTask['language'
   return 'it has no data. Put the rows into spec.data.values, as a list of objects';
 }
 
-/** Finds the first URL of data in a specification; Vega would drawPicture without that data. */
+/** Finds the first URL of data in a specification; Vega would draw without that data. */
 function findDataUrl(node: unknown, path: string): string | undefined {
   if (typeof node !== 'object' || node === null) return undefined;
   for (const [name, inner] of Object.entries(node)) {
@@ -349,7 +349,7 @@ function measureExtent(item: SceneItem, axis: 'x' | 'y'): number {
 
 const maxWarnings = 20;
 
-/** Messages that mean that the picture differs from the specification. */
+/** Messages after which the picture differs from the specification. */
 const refusedMessages = [
   /^Invalid specification/,
   /dropped as it is incompatible with/,
@@ -377,7 +377,7 @@ interface DrawingNotes {
   readonly refusals: string[];
 }
 
-/** Collects what Vega and Vega-Lite log while they drawPicture. */
+/** Collects what Vega and Vega-Lite log while they draw. */
 function createNotes(): DrawingNotes {
   const warnings: string[] = [];
   const refusals: string[] = [];

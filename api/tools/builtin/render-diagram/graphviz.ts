@@ -1,4 +1,4 @@
-// Draws DOT with Graphviz (WebAssembly). Runs in a worker process. Makes Graphviz measure text as viewers drawPicture it, and
+// Draws DOT with Graphviz (WebAssembly). Runs in a worker process. Makes Graphviz measure text as viewers draw it, and
 // finds in the source what Graphviz would silently leave out.
 import { Graphviz } from '@hpcc-js/wasm-graphviz';
 import { drawPicture } from '../../svg/draw.ts';

@@ -326,8 +326,8 @@ const manifests =
   /^(?:requirements[\w.-]{0,40}\.(?:txt|in)|pyproject\.toml|setup\.(?:py|cfg)|Pipfile|package\.json|pnpm-workspace\.yaml|Cargo\.toml|go\.(?:mod|work)|CMakeLists\.txt|[\w.-]{1,80}\.csproj)$/;
 
 /**
- * Names the app's file that refers to the folder `path` (of the repository), as the end of a sentence: "is copied by
- * line 3 of Dockerfile". If there is a Dockerfile, only that decides.
+ * Describes where the app refers to the folder `path` (of the repository), as the end of a sentence: "is named in line 3 of
+ * Dockerfile". If there is a Dockerfile, only that decides.
  */
 function findUse(app: Tree, appPath: string, dockerfile: string | undefined, path: string): string | undefined {
   const folder = posix.relative(appPath, path);
@@ -343,12 +343,12 @@ function findUse(app: Tree, appPath: string, dockerfile: string | undefined, pat
   return undefined;
 }
 
-/** Returns the number of the first line, apart from comments, that contains the folder or a path inside it. */
+/** Returns the number of the first line, apart from comments, that names the folder or a path inside it. */
 function findLineNaming(text: string, folder: string): number | undefined {
-  const found = text
+  const index = text
     .split('\n')
     .findIndex((line) => !/^\s*(?:#|\/\/)/.test(line) && isNamedIn(line.slice(0, 4_000), folder));
-  return found < 0 ? undefined : found + 1;
+  return index < 0 ? undefined : index + 1;
 }
 
 function isNamedIn(line: string, folder: string): boolean {

@@ -5,6 +5,7 @@ import { annotations } from '../../../../crds/names.ts';
 import type { ServiceStatus } from '../../../../crds/status.ts';
 import { isApplied, type KubeObject, type Resource } from '../../../../lib/kubernetes/index.ts';
 import {
+  chooseSmaller,
   claims as claimResource,
   deployments,
   explainUnscheduled,
@@ -16,7 +17,6 @@ import {
   type Deployment,
   type Pod,
   type Termination,
-  chooseSmaller,
 } from '../../../objects/kinds.ts';
 import { clean } from '../../../pipeline/text.ts';
 import type { InstallationConfig } from '../../../reconcile/installation-config.ts';
@@ -28,7 +28,7 @@ import {
   type Rejection,
 } from '../../../reconcile/outcome.ts';
 import type { Snapshot } from '../../../reconcile/snapshot.ts';
-import { formatRestarts as timesRestarted } from '../pods.ts';
+import { formatRestarts } from '../pods.ts';
 import { formatServiceName, readServiceAddresses } from './connections.ts';
 import { serviceKinds } from './kinds.ts';
 import {
@@ -51,8 +51,8 @@ export interface ServicesOutcome {
 export function keepServices(snapshot: Snapshot, replicas: 0 | 1): ServicesOutcome {
   const { app, config } = snapshot;
   const { services } = app.spec;
-  const refused = findRefusal(services, config.run.services);
-  if (refused !== undefined) return { actions: [], status: [], obstacle: refused };
+  const refusal = findRefusal(services, config.run.services);
+  if (refusal !== undefined) return { actions: [], status: [], obstacle: refusal };
   const each = services.map((service) => keepService(snapshot, service, replicas));
   return {
     actions: each.flatMap(({ actions }) => actions),
@@ -121,7 +121,7 @@ function keepService(snapshot: Snapshot, service: BackingService, replicas: 0 | 
         manifest: buildServiceClaim(app, service, config),
         cached: findCached(claims),
       },
-      // Until it is ready, since the Secret of an earlier version may be collected after this one was created.
+      // Create it until the service is ready: the Secret of an earlier version may be collected after this one is created.
       ...(isMade && state.isReady
         ? []
         : [{ kind: 'create', resource: secrets, manifest: buildServiceSecret(app, service, config) } as const]),
@@ -173,10 +173,10 @@ export function endServices({ serviceObjects }: Snapshot, app: HostedApp): Actio
 
 // Judging a backing service by its Deployment and pods: does it take connections, and if not, why?
 
-/** The state of a service. With a rejection, only a person can change it. */
+/** The state of a service. A rejection stays until a person changes something. */
 export interface ServiceState {
   readonly isReady: boolean;
-  /** Why not, in a sentence without its end. */
+  /** Why not, as a sentence without a period. */
   readonly why?: string;
   readonly rejection?: Rejection;
 }
@@ -197,7 +197,7 @@ export function judgeService(
   return { isReady: false, ...(failure ?? { why: 'it is starting' }) };
 }
 
-/** For the current generation, not an earlier one. */
+/** Whether the Deployment's current generation, not an earlier one, has an available pod. */
 function isAvailable({ metadata, status = {} }: Deployment): boolean {
   const { observedGeneration = 0, availableReplicas = 0, updatedReplicas = 0 } = status;
   return observedGeneration >= (metadata.generation ?? 0) && availableReplicas > 0 && updatedReplicas > 0;
@@ -207,10 +207,10 @@ function judgePod(service: BackingService, pod: Pod, memory: string): Omit<Servi
   const status = findContainer(pod);
   if (status === undefined) return toHeldState(explainUnscheduled(pod));
   if (status.ready) return undefined;
-  const ended = readTermination(status);
-  return ended === undefined
+  const termination = readTermination(status);
+  return termination === undefined
     ? toHeldState(explainWaiting(status.state?.waiting))
-    : explainCrash(service, ended, status.restartCount, memory);
+    : explainCrash(service, termination, status.restartCount, memory);
 }
 
 function findContainer(pod: Pod): ContainerStatus | undefined {
@@ -230,20 +230,20 @@ const enoughRestarts = 3;
 
 function explainCrash(
   { name, type }: BackingService,
-  ended: Termination,
+  { reason: cause, exitCode, message = '' }: Termination,
   restarts: number,
   memory: string,
 ): Omit<ServiceState, 'isReady'> {
-  const isOver = ended.reason === 'OOMKilled';
-  const reason = isOver ? `it exceeded its ${memory} of memory` : `it ended with exit code ${ended.exitCode}`;
+  const isOutOfMemory = cause === 'OOMKilled';
+  const reason = isOutOfMemory ? `it exceeded its ${memory} of memory` : `it ended with exit code ${exitCode}`;
   if (restarts < enoughRestarts) return { why: reason };
-  const log = clean(ended.message ?? '').trim();
+  const log = clean(message).trim();
   return {
     why: reason,
     rejection: {
-      rule: isOver ? 'services/out-of-memory' : 'services/crashed',
-      message: `The service ${name} (${type}) does not start: ${reason} (${timesRestarted(restarts)}).`,
-      fix: isOver
+      rule: isOutOfMemory ? 'services/out-of-memory' : 'services/crashed',
+      message: `The service ${name} (${type}) does not start: ${reason} (${formatRestarts(restarts)}).`,
+      fix: isOutOfMemory
         ? `Increase memory of the service ${name} in moorage.yaml (services).`
         : `Look at its last lines. What its volume holds may be of another version, or a setting in env of the service ${name} is wrong.`,
       ...(log === '' ? {} : { log: log.slice(-8_000) }),
@@ -263,7 +263,7 @@ export interface ChosenImage {
   readonly note?: string;
 }
 
-/** Undefined where the installation has no image of that type. */
+/** Returns undefined if the installation has no image of that type. */
 export function chooseImage(
   { type, version }: BackingService,
   { images }: InstallationConfig['run']['services'],

@@ -27,7 +27,7 @@ test('a task with work left runs again at once, a failed one is reported and ret
         if (runs === results.length) stop.abort();
         return result instanceof Error ? Promise.reject(result) : Promise.resolve(result ?? 0);
       },
-      failed: (error) => failures.push(error),
+      onError: (error) => failures.push(error),
     },
     stop.signal,
   );

@@ -58,7 +58,7 @@ function toSvgPicture(made: Drawing, warnings: readonly string[]): Picture {
   if (made.formulas)
     throw new Problem(
       unprocessable,
-      'Formulas ($$…$$) cannot be written as SVG that viewers other than browsers drawPicture. Use format=png.',
+      'Formulas ($$…$$) cannot be written as SVG that viewers other than browsers draw. Use format=png.',
     );
   return drawPicture(made.svg, { format: 'svg', scale: 1 }, warnings);
 }
@@ -133,10 +133,7 @@ function findLineWith(source: string, message: string, text: string | undefined)
 
 export function toMermaidProblem(source: string, { name, message, line: given, text: clue }: PageFault): Problem {
   if (name === 'Empty')
-    return createSyntaxFault(
-      'Mermaid',
-      'it has a heading but nothing to drawPicture. Add what the diagram is to show.',
-    );
+    return createSyntaxFault('Mermaid', 'it has a heading but nothing to draw. Add what the diagram is to show.');
   if (name === 'UnknownDiagramError' || message.startsWith('No diagram type detected'))
     return createSyntaxFault('Mermaid', `no diagram type is known by its beginning: ${findBeginning(source)}`, 1);
   const parsedLine = given ?? Number(/(?:on|at|in) line:? (\d+)/i.exec(message)?.[1] ?? 0);

@@ -51,14 +51,14 @@ export function formatTaskPath(head: TaskHead): string {
 export function parseTaskPath(path: string): TaskHead | undefined {
   const { pathname, searchParams } = new URL(path, 'http://workers');
   try {
-    const read = taskHead.safeParse(JSON.parse(searchParams.get('task') ?? ''));
-    return pathname === '/run' && read.success ? read.data : undefined;
+    const head = taskHead.safeParse(JSON.parse(searchParams.get('task') ?? ''));
+    return pathname === '/run' && head.success ? head.data : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** @returns undefined for a module outside of that folder */
+/** @returns undefined for a module outside `folder` */
 export function resolveModule(folder: URL, { module }: TaskHead): URL | undefined {
   const url = new URL(module, `${pathToFileURL(programFolder).href}/`);
   return url.href.startsWith(folder.href) && url.href.endsWith('.ts') ? url : undefined;

@@ -22,9 +22,9 @@ test('fetches from a test host, and from no other internal host', async () => {
   await assert.rejects(fetcher.get({ ...request, url: 'http://127.0.0.1:81/' }), refused);
   await assert.rejects(new GuardedFetcher(readFetchConfig({})).get({ ...request, url: `${web.url}/` }), refused);
   const guard = new Guard(readFetchConfig({ MOORAGE_FETCH_TEST_HOSTS: '[::1]:9000,Lab.test:81' }));
-  assert.equal(guard.target('http://[::1]:9000/').port, 9000);
-  assert.equal(guard.target('http://LAB.test:81/').port, 81);
-  assert.throws(() => guard.target('http://lab.test:82/'), /port/);
+  assert.equal(guard.parseTarget('http://[::1]:9000/').port, 9000);
+  assert.equal(guard.parseTarget('http://LAB.test:81/').port, 81);
+  assert.throws(() => guard.parseTarget('http://lab.test:82/'), /port/);
 });
 
 test('accepts no test hosts in production', () => {

@@ -179,7 +179,7 @@ describe('the guard', () => {
         fc.constantFrom(...forms),
         fc.constantFrom('http', 'https'),
         (address, form, scheme) => {
-          assert.throws(() => guard.target(`${scheme}://${form(address)}/`), Refusal, form(address));
+          assert.throws(() => guard.parseTarget(`${scheme}://${form(address)}/`), Refusal, form(address));
         },
       ),
       { numRuns: 5_000 },
@@ -199,7 +199,7 @@ describe('the guard', () => {
         async (address, form, at) => {
           const answers = ['93.184.215.14', '2606:4700::1111'].toSpliced(at, 0, form(address));
           const named = new Guard({ closed: ['8.8.8.0/24'], resolve: async () => Promise.resolve(answers) });
-          await assert.rejects(named.addresses(named.target('http://example.com/')), Refusal);
+          await assert.rejects(named.resolveAddresses(named.parseTarget('http://example.com/')), Refusal);
         },
       ),
       { numRuns: 500 },
@@ -218,19 +218,19 @@ describe('the guard', () => {
       'http://a_b.example.com:8080/',
       'https://xn--80ak6aa92e.com/',
     ])
-      guard.target(url);
+      guard.parseTarget(url);
     for (const url of [
       'http://8.8.8.8/',
       'http://[2606:4700:10::1]/',
       'http://a.cluster.example/',
       'http://cluster.example./',
     ])
-      assert.throws(() => guard.target(url), Refusal, url);
+      assert.throws(() => guard.parseTarget(url), Refusal, url);
     fc.assert(
       fc.property(
         fc.integer({ min: 0x0b000000, max: 0x63ffffff }).filter((n) => n >>> 8 !== 0x080808),
         (n) => {
-          guard.target(`http://${dotted(n)}/`);
+          guard.parseTarget(`http://${dotted(n)}/`);
         },
       ),
     );

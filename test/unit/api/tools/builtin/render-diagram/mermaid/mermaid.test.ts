@@ -58,6 +58,13 @@ test('locates a fault without a line by the text that it quotes', () => {
   );
 });
 
+test('asks for content if there is only a heading', () => {
+  assert.equal(
+    toMermaidProblem('sequenceDiagram', { name: 'Empty', message: '' }).message,
+    'Mermaid cannot parse source: it has a heading but nothing to draw. Add what the diagram is to show.',
+  );
+});
+
 test('names an unknown kind', () => {
   const { message } = toMermaidProblem('%% x\nflowchrt LR', {
     name: 'UnknownDiagramError',
