@@ -86,7 +86,10 @@ await api.models.ready;
 const server = await startServer({ port, host, listener: api.app, log, baseUrl }).catch(refusePort);
 log.info(
   router === undefined
-    ? { try: `curl ${baseUrl}/api/models`, router: 'none: POST /api/ask reports how to connect one, or start with --demo-router' }
+    ? {
+        try: `curl ${baseUrl}/api/models`,
+        router: 'none: POST /api/ask reports how to connect one, or start with --demo-router',
+      }
     : {
         try: `curl ${baseUrl}/api/ask -H 'content-type: application/json' -d '{"prompt": "Hello"}'`,
         router: demo === undefined ? router.url : 'demo: no model is asked',
