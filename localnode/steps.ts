@@ -37,14 +37,15 @@ export class StepError extends Error {
 }
 
 /** Throws if a step needs one that does not exist, or if steps wait for each other in a cycle. */
-export function checkSteps(steps: readonly Step[]): void {
-  const names = new Set(steps.map(({ name }) => name));
-  if (names.size !== steps.length) throw new Error('two steps have the same name');
+export function checkSteps(steps: readonly Step[], earlierSteps: readonly Step[] = []): void {
+  const earlier = earlierSteps.map(({ name }) => name);
+  const names = new Set([...earlier, ...steps.map(({ name }) => name)]);
+  if (names.size !== earlier.length + steps.length) throw new Error('two steps have the same name');
   for (const { name, needs = [] } of steps) {
     const missing = needs.find((need) => !names.has(need));
     if (missing !== undefined) throw new Error(`step "${name}" needs "${missing}", which does not exist`);
   }
-  const ordered = new Set<string>();
+  const ordered = new Set(earlier);
   let remainingSteps = [...steps];
   while (remainingSteps.length > 0) {
     const next = remainingSteps.filter(({ needs = [] }) => needs.every((need) => ordered.has(need)));
@@ -71,13 +72,17 @@ async function runOne(step: Step, reporter: Reporter): Promise<void> {
 
 /**
  * Runs all steps. After a failure no further step starts; those running are waited for, and the first failure is
- * thrown.
+ * thrown. `earlierSteps`: steps of an earlier run, on which these may depend.
  */
-export async function runSteps(steps: readonly Step[], reporter: Reporter): Promise<void> {
-  checkSteps(steps);
+export async function runSteps(
+  steps: readonly Step[],
+  reporter: Reporter,
+  earlierSteps: readonly Step[] = [],
+): Promise<void> {
+  checkSteps(steps, earlierSteps);
   const waiting = new Set(steps);
   const running = new Map<Step, Promise<void>>();
-  const finished = new Set<string>();
+  const finished = new Set(earlierSteps.map(({ name }) => name));
   const failures: unknown[] = [];
   const isReady = (step: Step): boolean => {
     const laneTaken = step.lane !== undefined && [...running.keys()].some(({ lane }) => lane === step.lane);

@@ -89,9 +89,6 @@ async function ensureKeyLimit(kubectl: Kubectl): Promise<string> {
   return (await kubectl(command)).trim();
 }
 
-/** Base images of the pipeline's build plans. */
-const pipelineBases = ['node-24', 'python-3.11', 'nginx'];
-
 /** The steps from an empty cluster to Moorage running on it. */
 export function createProductSteps(kubectl: Kubectl, ports: () => GatewayPorts, release: NodeRelease): Step[] {
   const { references } = release;
@@ -125,7 +122,7 @@ export function createProductSteps(kubectl: Kubectl, ports: () => GatewayPorts, 
         ...productTargets.map((target) => `image ${target}`),
         ...release.listServiceImages().map((name) => `image ${name}`),
         'compile helm',
-        'gateway',
+        'gateway api',
         'network policy',
         'runtime class',
       ],
@@ -164,7 +161,7 @@ export function createProductSteps(kubectl: Kubectl, ports: () => GatewayPorts, 
     { name: 'addresses', needs: ['packages'], run: () => writeAddresses(ports()) },
     {
       name: 'sample app',
-      needs: ['registry cleanup', 'addresses', ...pipelineBases.map((base) => `image ${base}`)],
+      needs: ['registry cleanup', 'addresses', 'gateway', 'image node-24'],
       run: (report) => submitSample(ports(), paths, report),
     },
   ];

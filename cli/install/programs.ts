@@ -2,7 +2,7 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import semver from 'semver';
-import { getBinaryPath, buildPart, isBuilt } from '../../localnode/binaries/build.ts';
+import { getBinaryPath, buildPart } from '../../localnode/binaries/build.ts';
 import { getRecipe } from '../../localnode/binaries/recipes.ts';
 import { findGo } from '../../localnode/binaries/toolchain.ts';
 import { kindVersion } from '../kind/docker.ts';
@@ -87,10 +87,8 @@ export async function findHelm(): Promise<string> {
   });
 }
 
-/** Compiling kubectl alone takes a minute; all of Kubernetes takes many. */
 export async function findKubectl(): Promise<string> {
   return await findTool(tools.kubectl, async () => {
-    if (await isBuilt('kubernetes')) return getBinaryPath('kubernetes', 'kubectl');
     await buildPart('kubectl');
     return getBinaryPath('kubectl', 'kubectl');
   });

@@ -14,7 +14,7 @@ import { ensureProcess } from '../../localnode/node/daemons/processes.ts';
 import { buildCollectorSpec, stopCollector } from '../../localnode/node/registry/registry-cleanup.ts';
 import { processFolders, nodeKubectl } from '../../localnode/node/settings.ts';
 import { checkNode } from './status.ts';
-import { listNodeSteps, stopBuildkit } from '../../localnode/node/up.ts';
+import { findNeededImages, listImageSteps, listNodeSteps, stopBuildkit } from '../../localnode/node/up.ts';
 import { ensureImage, measureImageBytes, getImage, resolveImageReference } from '../../localnode/images/build.ts';
 import { computeImageBytes } from '../../localnode/registry/storage.ts';
 import { run } from '../../localnode/shell.ts';
@@ -38,14 +38,16 @@ async function startNode(args: Arguments): Promise<void> {
   const release = new NodeRelease({ getPorts: () => ports, images, tools: args.tools });
   const tools = createToolPhase(createToolHost(release), args.tools);
   try {
-    const steps = [
-      ...listNodeSteps(() => ports, images, [annotations.disk]),
-      ...createProductSteps(nodeKubectl, () => ports, release),
-    ];
-    await runSteps(steps, createLineReporter());
+    const steps = [...listNodeSteps([annotations.disk]), ...createProductSteps(nodeKubectl, () => ports, release)];
+    const neededImages = findNeededImages(steps, images);
+    const firstSteps = [...steps, ...listImageSteps(neededImages)];
+    await runSteps(firstSteps, createLineReporter());
     printAddresses(begun, ports);
     // The collector would stop the registry during a push.
     await stopCollector();
+    const laterImages = images.filter((image) => !neededImages.includes(image));
+    printLine('\nbase images of other languages, and services behind tools');
+    await runSteps(listImageSteps(laterImages), createLineReporter(), firstSteps);
     await runSteps(tools.steps, createLineReporter());
     await ensureProcess(processFolders, await buildCollectorSpec());
   } finally {

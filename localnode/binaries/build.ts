@@ -42,7 +42,7 @@ async function computeKey(recipe: Recipe): Promise<string> {
 }
 
 /** Returns true if the cache holds this part as its recipe and module describe it. */
-export async function isBuilt(part: Part): Promise<boolean> {
+async function isBuilt(part: Part): Promise<boolean> {
   return (await readText(join(getBinariesFolder(part), '.key'))) === (await computeKey(getRecipe(part)));
 }
 

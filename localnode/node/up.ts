@@ -28,7 +28,6 @@ import { buildKubeletSpec, buildKubeProxySpec } from './daemons/kubelet.ts';
 import { findDiskObstacle, mountVolumes } from './disk/confined.ts';
 import { ensureNetwork, buildNetworkPolicySpec } from './network/network.ts';
 import { ensurePackages } from './daemons/packages.ts';
-import type { GatewayPorts } from './gateway/ports.ts';
 import { ensureProcess, type ProcessSpec } from './daemons/processes.ts';
 import { nodeKubectl, buildControlPlaneOptions, node, processFolders } from './settings.ts';
 import { stopCollector } from './registry/registry-cleanup.ts';
@@ -55,7 +54,7 @@ async function writePersonalKubeconfig(plane: ControlPlane): Promise<undefined> 
   });
   await chmod(paths.kubeconfig, 0o600);
   await rm(paths.kubectl, { force: true });
-  await symlink(getBinaryPath('kubernetes', 'kubectl'), paths.kubectl);
+  await symlink(getBinaryPath('kubectl', 'kubectl'), paths.kubectl);
   return undefined;
 }
 
@@ -77,6 +76,21 @@ async function prepareDisks(): Promise<string> {
     : `volumes and disks of apps have no enforced size on this machine: ${obstacle}`;
 }
 
+/** Lists the steps that build images. */
+export function listImageSteps(images: readonly ImageRecipe[]): Step[] {
+  return images.map(createImageStep);
+}
+
+/** Returns the images that a step needs, with their base images. */
+export function findNeededImages(steps: readonly Step[], images: readonly ImageRecipe[]): readonly ImageRecipe[] {
+  const needs = new Set(steps.flatMap((step) => step.needs ?? []));
+  const needed = new Set<string>();
+  // From last to first, because each image comes after its base images.
+  for (const { name, bases } of images.toReversed())
+    if (needs.has(`image ${name}`) || needed.has(name)) for (const each of [name, ...bases]) needed.add(each);
+  return images.filter(({ name }) => needed.has(name));
+}
+
 function createImageStep(image: ImageRecipe): Step {
   const parts = new Set(['buildkit', 'runc', ...image.parts]);
   return {
@@ -93,14 +107,10 @@ function createImageStep(image: ImageRecipe): Step {
 }
 
 /**
- * Lists all steps up to a cluster with DNS, storage, a gateway and a git server. `diskAnnotations`: pod annotations
- * with the disk size.
+ * Lists all steps up to a cluster with DNS, storage and a git server, without those that build images.
+ * `diskAnnotations`: pod annotations with the disk size.
  */
-export function listNodeSteps(
-  ports: () => GatewayPorts,
-  images: readonly ImageRecipe[],
-  diskAnnotations: readonly string[],
-): Step[] {
+export function listNodeSteps(diskAnnotations: readonly string[]): Step[] {
   const options = buildControlPlaneOptions();
   const plane = runOnce(() => prepareControlPlane(options));
   const start = (name: string, needs: string[], spec: () => Promise<ProcessSpec>): Step => ({
@@ -137,7 +147,11 @@ export function listNodeSteps(
     start('registry', ['packages', 'network', 'registry collector stopped'], buildRegistrySpec),
     start('etcd', ['compile kubernetes'], async () => (await plane()).etcd),
     start('api server', ['etcd', 'network'], async () => (await plane()).apiServer),
-    { name: 'kubeconfig', needs: ['api server'], run: async () => writePersonalKubeconfig(await plane()) },
+    {
+      name: 'kubeconfig',
+      needs: ['api server', 'compile kubectl'],
+      run: async () => writePersonalKubeconfig(await plane()),
+    },
     start('controller manager', ['api server'], async () =>
       buildControllerManagerSpec(options, await plane(), node.podCidr),
     ),
@@ -145,7 +159,6 @@ export function listNodeSteps(
     start('containerd', ['compile containerd', 'compile runc', 'registry', 'disks'], () =>
       buildContainerdSpec(diskAnnotations),
     ),
-    ...images.map(createImageStep),
     { name: 'namespaces', needs: ['kubeconfig'], run: () => installNamespaces(kubectl, node.address) },
     {
       name: 'network policies',

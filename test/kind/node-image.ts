@@ -19,7 +19,8 @@ import { hasImage } from './hub-images.ts';
 const folder = join(import.meta.dirname, 'image');
 const controlPlane = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kube-proxy', 'etcd'] as const;
 const binaries: readonly (readonly [Part, readonly string[]])[] = [
-  ['kubernetes', [...controlPlane, 'kubelet', 'kubectl']],
+  ['kubernetes', [...controlPlane, 'kubelet']],
+  ['kubectl', ['kubectl']],
   ['kubeadm', ['kubeadm']],
   ['containerd', ['containerd', 'containerd-shim-runc-v2', 'ctr']],
   ['runc', ['runc']],

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { getBinariesFolder, getBinaryPath, buildPart } from '../../localnode/binaries/build.ts';
+import { getBinaryPath, buildPart } from '../../localnode/binaries/build.ts';
 import { gatewayApiFolder } from '../../localnode/node/addons.ts';
 import { run } from '../../localnode/shell.ts';
 import { runExclusively } from './exclusively.ts';
@@ -109,7 +109,7 @@ export function createChangedChart(file: string, change: (text: string) => strin
 /** Hands objects to kubectl on its standard input; resolves to what it printed. */
 export function runKubectl(server: ApiServer, objects: readonly object[], ...args: readonly string[]): Promise<string> {
   const input = objects.map((object) => JSON.stringify(object)).join('\n---\n');
-  return run(join(getBinariesFolder('kubernetes'), 'kubectl'), [...args, '-f', '-'], {
+  return run(getBinaryPath('kubectl', 'kubectl'), [...args, '-f', '-'], {
     env: server.environment,
     input,
   });

@@ -62,7 +62,7 @@ export async function requireSpace(withTools: boolean): Promise<void> {
     await Promise.all([
       measureGrowth(
         paths.cache,
-        existsSync(getBinaryPath('kubernetes', 'kubectl')) ? cache.again : computeGrowth(cache),
+        existsSync(getBinaryPath('kubectl', 'kubectl')) ? cache.again : computeGrowth(cache),
         'set MOORAGE_CACHE to a folder on another disk',
       ),
       measureGrowth(

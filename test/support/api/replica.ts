@@ -49,8 +49,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "${user}"}]`,
 /** Applies manifests given as text. */
 export async function applyText(server: ApiServer, text: string): Promise<void> {
   const { run } = await import('../../../localnode/shell.ts');
-  const { getBinariesFolder } = await import('../../../localnode/binaries/build.ts');
-  await run(join(getBinariesFolder('kubernetes'), 'kubectl'), ['apply', '--server-side', '-f', '-'], {
+  const { getBinaryPath } = await import('../../../localnode/binaries/build.ts');
+  await run(getBinaryPath('kubectl', 'kubectl'), ['apply', '--server-side', '-f', '-'], {
     env: { KUBECONFIG: server.kubeconfig },
     input: text,
   });

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { getBinariesFolder, buildPart } from '../../../localnode/binaries/build.ts';
+import { getBinariesFolder, getBinaryPath, buildPart } from '../../../localnode/binaries/build.ts';
 import { prepareControlPlane } from '../../../localnode/node/control-plane/control-plane.ts';
 import { writeKubeconfig } from '../../../localnode/node/control-plane/certificates.ts';
 import { ensureProcess, stopProcess, type ProcessSpec } from '../../../localnode/node/daemons/processes.ts';
@@ -49,7 +49,7 @@ export async function startApiServer(): Promise<ApiServer> {
   const environment = { KUBECONFIG: kubeconfig, KUBECACHEDIR: cache };
   return {
     ...{ kubeconfig, server, environment },
-    kubectl: (...args) => run(join(getBinariesFolder('kubernetes'), 'kubectl'), args, { env: environment }),
+    kubectl: (...args) => run(getBinaryPath('kubectl', 'kubectl'), args, { env: environment }),
     restart: async () => void (await lease.request({ want: 'restart' }, z.null())),
     stop: async () => {
       lease.end();
@@ -60,7 +60,9 @@ export async function startApiServer(): Promise<ApiServer> {
 
 /** Starts etcd and kube-apiserver (compiled into the cache if need be) on free ports. */
 export async function startOwnApiServer(): Promise<OwnApiServer> {
-  await runExclusively(() => buildPart('kubernetes'));
+  await runExclusively(async () => {
+    for (const part of ['kubernetes', 'kubectl'] as const) await buildPart(part);
+  });
   const folder = await mkdtemp(join(tmpdir(), 'moorage-api-server-'));
   const folders = { run: join(folder, 'run'), logs: join(folder, 'log') };
   const [apiPort, etcdPort, etcdPeerPort] = [await findFreePort(), await findFreePort(), await findFreePort()];
@@ -104,7 +106,7 @@ export async function startOwnApiServer(): Promise<OwnApiServer> {
     });
     const environment = { KUBECONFIG: kubeconfig, KUBECACHEDIR: join(folder, 'discovered') };
     const kubectl = (...args: string[]): Promise<string> =>
-      run(join(getBinariesFolder('kubernetes'), 'kubectl'), args, { env: environment });
+      run(getBinaryPath('kubectl', 'kubectl'), args, { env: environment });
     const restart = async (): Promise<void> => {
       await stopProcess(folders, 'kube-apiserver', 0);
       await start(apiServer);

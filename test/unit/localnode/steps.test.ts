@@ -156,3 +156,26 @@ test('rejects unknown dependencies, cycles and duplicate names before it runs an
     checkSteps([step('a'), step('a')]);
   }, /same name/);
 });
+
+test('a later run may depend on steps of an earlier one, and repeats none', async () => {
+  const done: string[] = [];
+  const createStep = (name: string, needs: readonly string[]): Step => ({
+    name,
+    needs,
+    run: () => {
+      done.push(name);
+      return Promise.resolve(undefined);
+    },
+  });
+  const first = [createStep('registry', [])];
+  const later = [createStep('image', ['registry'])];
+  assert.throws(() => {
+    checkSteps(later);
+  }, /needs "registry"/);
+  await runSteps(first, quiet);
+  await runSteps(later, quiet, first);
+  assert.deepEqual(done, ['registry', 'image']);
+  assert.throws(() => {
+    checkSteps(first, first);
+  }, /same name/);
+});

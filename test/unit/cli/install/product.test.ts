@@ -4,6 +4,8 @@ import { test } from 'vitest';
 import { baseImages } from '../../../../crds/languages.ts';
 import { images, servicesOnDemand } from '../../../../localnode/images/catalog.ts';
 import { listNames, selectImages } from '../../../../cli/install/product.ts';
+import { findNeededImages } from '../../../../localnode/node/up.ts';
+import type { Step } from '../../../../localnode/steps.ts';
 import { serviceTypes } from '../../../../crds/backing-services.ts';
 import { UsageError } from '../../../../lib/command-line.ts';
 
@@ -15,6 +17,13 @@ test("builds the cluster's own images and nothing else by default", () => {
     images.filter((image) => image.on === undefined).map((image) => image.name),
   );
   assert.ok(!names([]).includes('golang-1.26'));
+});
+
+test('images that no step needs are built once the first app is live', () => {
+  const createStep = (needs: readonly string[]): Step => ({ name: 's', needs, run: () => Promise.resolve(undefined) });
+  const steps = [createStep(['image git-server']), createStep(['compile helm', 'image postgres'])];
+  const found = findNeededImages(steps, selectImages([])).map(({ name }) => name);
+  assert.deepEqual(found, ['debian-bookworm', 'debian-trixie', 'node-24', 'postgres', 'git-server']);
 });
 
 test('a requested image comes after its base images', () => {
