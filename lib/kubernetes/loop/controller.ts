@@ -68,7 +68,7 @@ export interface ControllerOptions {
   /** Concurrent reconciles; default 4. */
   workers?: number;
   queue?: QueueOptions;
-  /** Every key is enqueued again about this often, ±10 %; default 36 000 000 (10 h); 0 for never. */
+  /** Every key is enqueued in the background about this often, ±10 %; default 36 000 000 (10 h); 0 for never. */
   resyncMs?: number;
   /** Milliseconds that reconciles in progress get at shutdown before their signal is aborted; default 15 000. */
   drainMs?: number;
@@ -82,7 +82,7 @@ export interface Controller {
   readonly name: string;
   /** Enqueues a key from outside. */
   enqueue(key: string): void;
-  /** Enqueues every key of the watches without a mapping now. */
+  /** Enqueues every key of the watches without a mapping now, behind keys of changed objects. */
   resync(): void;
   /** Milliseconds that the longest reconcile in progress has run; 0 when idle. */
   getLongestReconcileMs(): number;
@@ -125,7 +125,9 @@ class QueueController implements Controller {
   }
 
   resync(): void {
-    for (const watch of this.#options.watches) for (const key of watch.listResyncKeys()) this.enqueue(key);
+    for (const watch of this.#options.watches)
+      for (const key of watch.listResyncKeys()) this.#queue.addInBackground(key);
+    this.#measure();
   }
 
   getLongestReconcileMs(): number {

@@ -16,6 +16,8 @@ export interface QueueOptions {
 export interface WorkQueue {
   /** Adds a key, unless it waits already. */
   add(key: string): void;
+  /** Adds a key that is worked on only when no other is ready, unless it waits already. */
+  addInBackground(key: string): void;
   /** Adds a key after `ms`. If it waits already, the earlier time counts. */
   addAfter(key: string, ms: number): void;
   /** Adds a key after its own backoff, the bucket's wait, or `leastMs`, whichever is longest, and counts a failure. */
@@ -50,6 +52,8 @@ class KeyQueue implements WorkQueue {
   readonly #bucket: Bucket;
   /** Keys ready to be worked on, oldest first. A key is here at most once, and never while in work. */
   readonly #ready = new Fifo();
+  /** Ready keys that were only added in the background, oldest first. */
+  readonly #background = new Set<string>();
   /** Keys that need work: those ready, and those in work that must be worked on again. */
   readonly #dirty = new Set<string>();
   readonly #processing = new Set<string>();
@@ -68,9 +72,20 @@ class KeyQueue implements WorkQueue {
   }
 
   add(key: string): void {
+    if (this.#background.delete(key)) this.#ready.push(key);
     if (this.#closed || this.#dirty.has(key)) return;
     this.#dirty.add(key);
     if (!this.#processing.has(key)) this.#offer(key);
+  }
+
+  addInBackground(key: string): void {
+    if (this.#closed || this.#dirty.has(key)) return;
+    if (this.#takers.length > 0 || this.#processing.has(key)) {
+      this.add(key);
+      return;
+    }
+    this.#dirty.add(key);
+    this.#background.add(key);
   }
 
   addAfter(key: string, ms: number): void {
@@ -109,7 +124,8 @@ class KeyQueue implements WorkQueue {
   }
 
   get(): Promise<string | undefined> {
-    const key = this.#ready.shift();
+    const [background] = this.#background;
+    const key = this.#ready.shift() ?? background;
     if (key !== undefined) {
       this.#begin(key);
       return Promise.resolve(key);
@@ -125,7 +141,7 @@ class KeyQueue implements WorkQueue {
   }
 
   get depth(): number {
-    return this.#ready.length;
+    return this.#ready.length + this.#background.size;
   }
 
   get active(): number {
@@ -142,6 +158,7 @@ class KeyQueue implements WorkQueue {
   async drain(): Promise<void> {
     this.shutDown();
     this.#ready.clear();
+    this.#background.clear();
     this.#dirty.clear();
     if (this.#processing.size === 0) return;
     this.#drained ??= Promise.withResolvers<undefined>();
@@ -160,6 +177,7 @@ class KeyQueue implements WorkQueue {
 
   #begin(key: string): void {
     this.#dirty.delete(key);
+    this.#background.delete(key);
     this.#processing.add(key);
   }
 

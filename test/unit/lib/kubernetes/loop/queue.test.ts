@@ -77,6 +77,12 @@ const add = (key: string): Command =>
     model.owe(key);
   });
 
+const addInBackground = (key: string): Command =>
+  command(`addInBackground ${key}`, always, (model, { queue }) => {
+    queue.addInBackground(key);
+    model.owe(key);
+  });
+
 const addAfter = (key: string, ms: number): Command =>
   command(`addAfter ${key} ${ms}`, always, (model, { queue }) => {
     queue.addAfter(key, ms);
@@ -130,6 +136,7 @@ test('the queue behaves like its model for any sequence of calls', async () => {
   const commands = fc.commands(
     [
       keys.map(add),
+      keys.map(addInBackground),
       fc.tuple(keys, fc.integer({ min: -1, max: 50 })).map(([key, ms]) => addAfter(key, ms)),
       keys.map(fail),
       keys.map(forget),
@@ -154,6 +161,18 @@ test('the queue behaves like its model for any sequence of calls', async () => {
     assert.deepEqual(rest.toSorted(), [...expected].toSorted());
   });
   await fc.assert(property, { numRuns: 2000 });
+});
+
+test('keys of changed objects come before keys that were added in the background', async () => {
+  const queue = createQueue({ clock: new FakeClock() });
+  for (const key of ['a', 'b', 'c']) queue.addInBackground(key);
+  queue.add('changed');
+  queue.add('b');
+  queue.addInBackground('changed');
+  queue.shutDown();
+  const order: (string | undefined)[] = [];
+  for (let key = await queue.get(); key !== undefined; key = await queue.get()) order.push(key);
+  assert.deepEqual(order, ['changed', 'b', 'a', 'c']);
 });
 
 test('no two workers have the same key, and each add is followed by work that began after it', async () => {
