@@ -38,7 +38,14 @@ const frame = z.strictObject({
     .default([])
     .describe('Secrets in the namespace of the release for pulling this image.'),
   crd: z
-    .strictObject({ install: z.boolean().default(true).describe('Install and upgrade the CRD with the chart.') })
+    .strictObject({
+      install: z
+        .boolean()
+        .default(true)
+        .describe(
+          'Install and upgrade the CRD with the chart. If false, apply that of the same version (crds/hostedapps.yaml) before each upgrade: the admission policy for submitted apps expects its defaults.',
+        ),
+    })
     .prefault({}),
   namespaces: z
     .strictObject({

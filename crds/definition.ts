@@ -16,7 +16,7 @@ export function buildDefinition(): SchemaNode {
       apiVersion: { type: 'string', description: `Version of this form of the object: ${group}/${version}.` },
       kind: { type: 'string', description: `Always ${kind}.` },
       metadata: { type: 'object', properties: { name: { type: 'string' } } },
-      spec: dropLayeredDefaults(describeSpec()),
+      spec: describeStoredSpec(),
       status: describeSchema(status, 'What Moorage sees. Written by the operator alone.'),
     },
     'x-kubernetes-validations': nameRules,
@@ -119,6 +119,11 @@ function describeSchema(schema: z.ZodType, description: string): SchemaNode {
 /** The schema of the spec with every default, as the reference shows it. */
 export function describeSpec(): SchemaNode {
   return describeSchema(spec, 'What the author wants.');
+}
+
+/** The schema of the spec in the CRD: the API server stores its defaults, so fields that an author can set have none. */
+export function describeStoredSpec(): SchemaNode {
+  return dropLayeredDefaults(describeSpec());
 }
 
 /**

@@ -44,7 +44,7 @@ function isFields(value: unknown): value is Fields {
 }
 
 /** Paths of the fields of a JSON Schema, without sections. */
-function listFields(schema: unknown, path: readonly string[] = []): string[][] {
+export function listFields(schema: unknown, path: readonly string[] = []): string[][] {
   const { properties } = schema as { properties?: Fields };
   if (properties === undefined) return [[...path]];
   return Object.entries(properties).flatMap(([name, inner]) => listFields(inner, [...path, name]));

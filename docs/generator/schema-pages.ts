@@ -2,6 +2,7 @@
 import { renderSchema } from '../../charts/generate.ts';
 import { authorLimits, appManifest, manifestFile } from '../../crds/app-manifest.ts';
 import { buildDefinition, describeSpec } from '../../crds/definition.ts';
+import { operatorFields, submittedFields, submittedModelFields } from '../../crds/field-access.ts';
 import { z } from 'zod';
 import {
   formatDefault,
@@ -80,7 +81,7 @@ export const hostedApp: Page = {
   file: 'hosted-app.md',
   title: 'HostedApp fields',
   about: 'Every field of the `HostedApp` resource (`kubectl explain happ.spec` shows the same).',
-  sources: ['crds/hosted-app.ts'],
+  sources: ['crds/hosted-app.ts', 'crds/field-access.ts'],
   render() {
     const { group } = (buildDefinition() as unknown as Definition).spec;
     const { name: version, schema, additionalPrinterColumns: columns } = getHostedAppVersion();
@@ -90,6 +91,12 @@ export const hostedApp: Page = {
       '## spec',
       `What the author or the operator of this installation wants. A field that [${manifestFile}](app-manifest.md) has too is stored only if someone sets it, and then it overrides the file, even at its default. If no one sets it, the file decides, or else the default.`,
       renderSections(spec, '###'),
+      '### Who sets which field',
+      renderList([
+        `The API, for a submission: ${formatCodes(submittedFields)}, and ${formatCodes(submittedModelFields)} if \`submissions.modelsUsd\` of the chart is set. An admission policy rejects any other field.`,
+        `Only the operator of this installation, with kubectl: ${formatCodes(operatorFields)}.`,
+        `The author, in [${manifestFile}](app-manifest.md): all others.`,
+      ]),
       '### Rules',
       'A value that breaks one of these rules is rejected with its message.',
       renderList(listRuleMessages(schema.openAPIV3Schema).map((message) => `${message}.`)),
@@ -105,6 +112,10 @@ export const hostedApp: Page = {
     );
   },
 };
+
+function formatCodes(fields: readonly string[]): string {
+  return fields.map(formatCode).join(', ');
+}
 
 /** The limits of an author, by the path of the field. */
 function collectAuthorMaxima(): ReadonlyMap<string, string> {

@@ -203,9 +203,10 @@ function isRetriable(app: App): boolean {
   return !app.spec.suspend && isFound && toPublicStatus(app).status === 'rejected';
 }
 
-function buildManifest(
+/** The HostedApp of a submission. The admission policy lets the API set these fields and no others (crds/field-access.ts). */
+export function buildManifest(
   name: string,
-  { namespace, modelsUsd }: SubmitterOptions,
+  { namespace, modelsUsd }: Pick<SubmitterOptions, 'namespace' | 'modelsUsd'>,
   submission: Submission,
   hash: string,
 ): Manifest {

@@ -2,13 +2,23 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
+import { parse, stringify } from 'yaml';
 import { z } from 'zod';
+import { listSpecFields, submittedFields } from '../../../crds/field-access.ts';
 import { services, serviceTypes } from '../../../crds/backing-services.ts';
 import { hostedApp } from '../../../crds/hosted-app.ts';
 import { buildServiceDeployment } from '../../../controller/steps/deploy/services/objects.ts';
 import { config } from '../../support/operator/scenario.ts';
 import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
-import { addGatewayTypes, install, runKubectl, required } from '../../support/chart.ts';
+import {
+  addGatewayTypes,
+  createChangedChart,
+  findNamed,
+  install,
+  render,
+  runKubectl,
+  required,
+} from '../../support/chart.ts';
 import {
   appPod,
   container,
@@ -41,12 +51,43 @@ let server: ApiServer;
 beforeAll(async () => {
   server = await startApiServer();
   await addGatewayTypes(server);
-  await install(server, { ...required, sandbox: { tolerationKeys: ['example.org/sandbox'] } });
+  const newerTypes = createChangedChart('files/hostedapps.yaml', addUnknownFields);
+  await install(server, { ...required, sandbox: { tolerationKeys: ['example.org/sandbox'] } }, newerTypes);
   const plain = { apiVersion: 'node.k8s.io/v1', kind: 'RuntimeClass', metadata: { name: 'plain' }, handler: 'runc' };
   await runKubectl(server, [plain], 'create');
   await until(async () => (await offered('moorage-apps', appPod({ hostUsers: true })))?.includes('hostUsers') === true);
 });
 afterAll(() => server.stop());
+
+const crd = z.looseObject({
+  spec: z.looseObject({
+    versions: z.tuple([
+      z.looseObject({
+        schema: z.object({
+          openAPIV3Schema: z.looseObject({
+            properties: z.looseObject({
+              spec: z.looseObject({
+                properties: z.looseObject({ run: z.looseObject({ properties: z.looseObject({}) }) }),
+              }),
+            }),
+          }),
+        }),
+      }),
+    ]),
+  }),
+});
+
+/** Adds fields to the CRD that the admission policy was not generated for: a text, a section, one in a section, one next to spec. */
+function addUnknownFields(text: string): string {
+  const definition = crd.parse(parse(text));
+  const { properties } = definition.spec.versions[0].schema.openAPIV3Schema;
+  const { spec } = properties;
+  spec.properties.run.properties['unknown'] = { type: 'string' };
+  spec.properties['unknown'] = { type: 'string' };
+  spec.properties['unknownSection'] = { type: 'object', properties: { name: { type: 'string' } } };
+  properties['unknown'] = { type: 'string' };
+  return stringify(definition, { lineWidth: 0 });
+}
 
 /** The API server takes a moment to compile a new admission policy. */
 async function until(holds: () => Promise<boolean>): Promise<void> {
@@ -259,10 +300,11 @@ const noOwner = {
   ],
 };
 
-async function patched(name: string, metadata: object): Promise<string> {
-  const options = ['-n', 'moorage-apps', asApi, '--type=merge', '-p', JSON.stringify({ metadata })];
+async function changed(name: string, change: object): Promise<string> {
+  const options = ['-n', 'moorage-apps', asApi, '--type=merge', '-p', JSON.stringify(change)];
   return server.kubectl('patch', 'happ', name, ...options);
 }
+const patched = (name: string, metadata: object): Promise<string> => changed(name, { metadata });
 
 test('a compromised API cannot have an app garbage-collected through an owner that does not exist', async () => {
   await runKubectl(server, [submitted('kept')], 'create', asApi);
@@ -300,21 +342,98 @@ test('lets the API write only the two annotations that request a check and a bui
   await assert.rejects(runKubectl(server, [submitted('born-noted', {}, kept)], 'create', asApi), only);
 });
 
-for (const [what, spec, fix] of [
-  ['all of the revenue', { author: { share: '1' } }, /spec\.author\.share/],
-  ['a contact that counts', { author: { contact: 'a@example.org' } }, /stands in spec\.submission/],
-  ['a description that counts', { listing: { description: 'It does.' } }, /stands in spec\.submission/],
-  ['twenty replicas', { run: { replicas: 20 } }, /one replica/],
-  ['a volume', { run: { volumes: [{ name: 'data', path: '/data', size: '1Ti' }] } }, /one replica, and no volumes/],
-  ['more memory', { run: { resources: { memory: '256Gi' } } }, /default resources at most/],
-  ['more CPU for the build', { build: { resources: { cpu: '64' } } }, /default resources at most/],
-  ['two hours for the build', { build: { timeout: '2h' } }, /default times at most/],
-  ['a poll every 30 s', { source: { ...source, interval: '30s' } }, /default times at most/],
+for (const [what, spec, field] of [
+  ['all of the revenue', { author: { share: '1' } }, 'author.share'],
+  ['a contact that counts', { author: { contact: 'a@example.org' } }, 'author.contact'],
+  ['a description that counts', { listing: { description: 'It does.' } }, 'listing.description'],
+  ['twenty replicas', { run: { replicas: 20 } }, 'run.replicas'],
+  ['a volume', { run: { volumes: [{ name: 'data', path: '/data', size: '1Ti' }] } }, 'run.volumes'],
+  ['more memory', { run: { resources: { memory: '256Gi' } } }, 'run.resources'],
+  ['more CPU for the build', { build: { resources: { cpu: '64' } } }, 'build.resources'],
+  ['two hours for the build', { build: { timeout: '2h' } }, 'build.timeout'],
+  ['a poll every 30 s', { source: { ...source, interval: '30s' } }, 'source.interval'],
+  ['free visits', { metering: { free: [{ path: '/**' }] } }, 'metering.free'],
+  ['an empty list of services', { services: [] }, 'services'],
+  ['a field that the policy does not know', { unknown: 'x' }, 'unknown'],
+  ['a section that it does not know', { unknownSection: { name: 'x' } }, 'unknownSection'],
+  ['an empty section that it does not know', { unknownSection: {} }, 'unknownSection'],
+  ['a field that it does not know in a section', { run: { unknown: 'x' } }, 'run.unknown'],
 ] as const) {
   test(`rejects ${what} in an app that the API submits`, async () => {
-    await assert.rejects(runKubectl(server, [submitted('greedy', spec)], 'create', asApi), fix);
+    const refusal = await refusalOf(spec);
+    assert.deepEqual(refusal, [field]);
   });
 }
+
+/** The fields that the API server names when the API submits an app with this spec. */
+async function refusalOf(spec: object): Promise<string[]> {
+  const refusal = await runKubectl(server, [submitted('greedy', spec)], 'create', asApi).then(
+    () => 'it was taken',
+    (error: unknown) => String(error),
+  );
+  const named =
+    / only spec\.source\.repo, spec\.submission\.contact, spec\.submission\.note; set (?<fields>.*) with kubectl/;
+  const fields = named.exec(refusal)?.groups?.['fields'];
+  assert.ok(fields !== undefined, refusal);
+  return fields.split(', ').map((field) => field.replace(/^spec\./, ''));
+}
+
+/** Every field, with a value that is not its default. */
+const everyField = {
+  source: { ...source, revision: 'main', path: 'app', interval: '10m' },
+  build: {
+    ...{ strategy: 'node', dockerfile: 'Other', target: 'web', timeout: '1m', resources: { cpu: '1' } },
+    ...{ args: [{ name: 'A', value: '1' }], env: [{ name: 'B', value: '1' }] },
+  },
+  review: { waivers: [{ rule: 'license/missing', reason: 'Because.' }] },
+  run: {
+    ...{ port: 3000, command: ['serve'], env: [{ name: 'A', value: '1' }], healthPath: '/', replicas: 0 },
+    ...{ secrets: [{ name: 'KEY', secret: 'keys', key: 'one' }], volumes: [{ name: 'data', path: '/data' }] },
+    ...{ resources: { memory: '16Mi' }, startupTime: '10s', idleAfter: '10s', idle: 'nap' },
+  },
+  services: [{ name: 'db', type: 'postgres' }],
+  models: { enabled: true, dailyBudgetUsd: '2' },
+  agents: { enabled: true, openapi: '/a', mcp: '/b' },
+  metering: { free: [{ path: '/healthz' }] },
+  listing: { title: 'A', description: 'B', category: 'chat', upstream: 'https://example.org/' },
+  author: { contact: 'a@example.org', share: '0.5' },
+  submission: { contact: 'a@example.org', note: 'It does.' },
+  deletionPolicy: 'Retain',
+  suspend: true,
+};
+
+test('attack: rejects every field that the API does not set itself', async () => {
+  const fields = new Set(listSpecFields().map((path) => path.split('.').slice(0, 2).join('.')));
+  const expected = [...fields].filter((field) => !submittedFields.includes(field));
+  assert.ok(expected.length > 35, String(expected.length));
+  assert.deepEqual((await refusalOf(everyField)).sort(), expected.sort());
+});
+
+test('attack: rejects a field that the policy does not know, and every field, in an app that exists', async () => {
+  await runKubectl(server, [submitted('changed')], 'create', asApi);
+  for (const spec of [everyField, { unknown: 'x' }, { run: { unknown: 'x' } }, { unknownSection: {} }])
+    await assert.rejects(changed('changed', { spec }), /not change its spec/);
+});
+
+test('attack: rejects a field next to the spec, also in an app that exists', async () => {
+  const only = /only the metadata and the spec of a new app, and annotate an existing one/;
+  const withField = { ...submitted('extended'), unknown: 'x' };
+  await assert.rejects(runKubectl(server, [withField], 'create', asApi), only);
+  await runKubectl(server, [withField], 'create');
+  await assert.rejects(changed('extended', { unknown: 'y' }), only);
+  await assert.rejects(changed('extended', { unknown: null }), only);
+  await patched('extended', { annotations: { 'moorage.dev/poll': 'now' } });
+});
+
+test('does not run out of its CEL budget on the largest app that it admits', async () => {
+  const labels = { 'moorage.dev/repository': 'a', 'moorage.dev/caller': 'b', 'moorage.dev/network': 'c' };
+  const spec = { submission: { contact: 'c'.repeat(200), note: 'n'.repeat(500) } };
+  await runKubectl(server, [submitted('largest', spec, { labels })], 'create', asApi);
+  const text = (name: string): object => ({ name, value: 'x'.repeat(8_000) });
+  const env = Array.from({ length: 100 }, (_, index) => text(`V_${index}`));
+  await runKubectl(server, [submitted('larger', { run: { env } }, { labels })], 'create');
+  await patched('larger', { annotations: { 'moorage.dev/poll': 'now' } });
+});
 
 test('accepts only the counting labels in an app that the API submits', async () => {
   await assert.rejects(
@@ -324,4 +443,27 @@ test('accepts only the counting labels in an app that the API submits', async ()
   const labels = { 'moorage.dev/repository': 'a', 'moorage.dev/caller': 'b', 'moorage.dev/network': 'c' };
   const said = { submission: { contact: 'a@example.org', note: 'It does.' } };
   await runKubectl(server, [submitted('modest', said, { labels })], 'create', asApi);
+});
+
+// Replaces the policy, so this test is the last.
+test('lets the API give a new app the budget for models of the installation, and no other', async () => {
+  const policy = findNamed(
+    await render({ ...required, submissions: { modelsUsd: '0.25' } }),
+    'ValidatingAdmissionPolicy',
+    'moorage-api',
+  );
+  await runKubectl(server, [policy], 'apply', '--server-side', '--force-conflicts');
+  const offer = async (models: object): Promise<string> =>
+    runKubectl(server, [submitted('spender', { models })], 'create', asApi, '--dry-run=server').catch(String);
+  await until(async () => (await offer({ enabled: true, dailyBudgetUsd: '0.25' })).includes('created'));
+  for (const models of [
+    { enabled: true },
+    { enabled: true, dailyBudgetUsd: '0.250' },
+    { enabled: true, dailyBudgetUsd: '9999' },
+    // For when the operator of the installation enables models.
+    { dailyBudgetUsd: '9999' },
+    { dailyBudgetUsd: '0.25' },
+  ])
+    assert.match(await offer(models), /may spend 0\.25 USD a day on models/, JSON.stringify(models));
+  assert.match(await offer({}), /created/);
 });

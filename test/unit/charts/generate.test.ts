@@ -4,7 +4,9 @@ import { readFile } from 'node:fs/promises';
 import { test } from 'vitest';
 import { parse } from 'yaml';
 import {
+  admissionFile,
   closedFile,
+  renderAdmission,
   renderClosed,
   renderSchema,
   renderValues,
@@ -19,6 +21,7 @@ for (const [file, render] of [
   [schemaFile, renderSchema],
   [valuesFile, renderValues],
   [settingsFile, renderSettings],
+  [admissionFile, renderAdmission],
   [closedFile, renderClosed],
 ] as const) {
   test(`${file.pathname.split('/').slice(-1).join('')} is what npm run generate writes`, async () => {

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { listSlugCandidates, computeRetryTime } from '../../../../../api/apps/submit/submit-app.ts';
+import { buildManifest, computeRetryTime, listSlugCandidates } from '../../../../../api/apps/submit/submit-app.ts';
+import { submittedFields, submittedModelFields } from '../../../../../crds/field-access.ts';
 import { isReserved } from '../../../../../crds/names.ts';
 import { parseRepository, hashRepository } from '../../../../../lib/repository.ts';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
@@ -57,6 +58,20 @@ test('lists only DNS labels, and ends with one that is unique to the repository'
       assert.ok(slugs.at(-1)?.endsWith(hashRepository(repository.url).slice(0, 8)));
     }),
   );
+});
+
+function listSetFields(options: { readonly modelsUsd?: string }): string[] {
+  const repository = parseRepository('https://git.test/octo/chat', hosts);
+  const submission = { repository, contact: 'a@example.org', note: 'It does.', caller: 'a', network: 'b' };
+  const { spec } = buildManifest('chat', { namespace: 'apps', ...options }, submission, 'hash') as unknown as {
+    readonly spec: Readonly<Record<string, object>>;
+  };
+  return Object.entries(spec).flatMap(([section, fields]) => Object.keys(fields).map((name) => `${section}.${name}`));
+}
+
+test('a submission sets the fields that the admission policy lets the API set', () => {
+  assert.deepEqual(listSetFields({}).sort(), [...submittedFields].sort());
+  assert.deepEqual(listSetFields({ modelsUsd: '0.25' }).sort(), [...submittedFields, ...submittedModelFields].sort());
 });
 
 // The waits between retries of one app: a minute, doubling with each retry of the same commit, at most a day.
