@@ -1,12 +1,11 @@
 // Finds the app's folder in a repository that keeps it below the root, and rejects a folder that is only half of an
 // app.
-import { posix } from 'node:path';
 import type { Finding } from '../../../crds/hosted-app.ts';
 import { languages } from '../../../crds/languages.ts';
 import { Rejected } from '../contract.ts';
 import { parseJson, readField } from '../manifest.ts';
 import type { Tree } from '../tree.ts';
-import { findMarkers, isMarker, makePlan } from './plan.ts';
+import { findMarkers, listAppFolders, makePlan } from './plan.ts';
 import type { PlanInput, Recipe } from './recipe.ts';
 
 const maximumTried = 20;
@@ -168,20 +167,4 @@ function isWorkspace(tree: Tree): boolean {
   return (
     tree.has('pnpm-workspace.yaml') || readField(parseJson(tree.readFile('package.json')), 'workspaces') !== undefined
   );
-}
-
-/** Folders next to an app that are not apps themselves. */
-const aside =
-  /(?:^|\/)(?:tests?|e2e|docs?|documentation|website|examples?|samples?|templates?|fixtures?|playgrounds?|scripts?|tools|benchmarks?|infra|(?:cloud-)?deploy(?:ment)?s?|db|database|postgres(?:ql)?|mysql|mongo(?:db)?|redis|nginx|traefik|caddy|docker|dockerfiles?|containers?|packaging|k8s|kubernetes|helm|storybook|landing(?:-page)?|(?:chrome-|browser-|vscode-)?extensions?|mobile|android|ios|desktop|electron|src-tauri|sdks?|cli|node_modules|vendor|third[_-]party|\.[^/]+)(?:\/|$)/i;
-
-/** Lists folders with their own manifest, at most two levels deep and not nested. */
-export function listAppFolders(tree: Tree): string[] {
-  const found = tree.entries.flatMap((each) => {
-    const folder = posix.dirname(each.path);
-    const name = posix.basename(each.path);
-    const isKnown = name === 'Dockerfile' || isMarker(name);
-    return each.kind === 'file' && isKnown && folder !== '.' && folder.split('/').length <= 2 ? [folder] : [];
-  });
-  const folders = [...new Set(found)].filter((folder) => !aside.test(folder));
-  return folders.filter((folder) => !folders.some((other) => folder.startsWith(`${other}/`)));
 }

@@ -1,4 +1,5 @@
 // Chooses how to build the image: with the author's Dockerfile, or else a plan for the language of the files.
+import { posix } from 'node:path';
 import type { Finding } from '../../../crds/hosted-app.ts';
 import {
   type Language,
@@ -14,7 +15,6 @@ import { deno } from './deno/deno.ts';
 import { isAuthoredDockerfile } from './dockerfile/text.ts';
 import { dotnet } from './dotnet/dotnet.ts';
 import { elixir } from './elixir/elixir.ts';
-import { listAppFolders } from './folder.ts';
 import { go } from './go/go.ts';
 import { java } from './java/java.ts';
 import { node } from './node/node.ts';
@@ -196,6 +196,22 @@ export function findMarkers(tree: Tree): FoundMarker[] {
 }
 
 /** Whether a file of this name marks its folder as an app of some language. */
-export function isMarker(name: string): boolean {
+function isMarker(name: string): boolean {
   return [...plannedLanguages, ...unplannedLanguages].some(({ marker }) => marker?.test(name) === true);
+}
+
+/** Folders next to an app that are not apps themselves. */
+const aside =
+  /(?:^|\/)(?:tests?|e2e|docs?|documentation|website|examples?|samples?|templates?|fixtures?|playgrounds?|scripts?|tools|benchmarks?|infra|(?:cloud-)?deploy(?:ment)?s?|db|database|postgres(?:ql)?|mysql|mongo(?:db)?|redis|nginx|traefik|caddy|docker|dockerfiles?|containers?|packaging|k8s|kubernetes|helm|storybook|landing(?:-page)?|(?:chrome-|browser-|vscode-)?extensions?|mobile|android|ios|desktop|electron|src-tauri|sdks?|cli|node_modules|vendor|third[_-]party|\.[^/]+)(?:\/|$)/i;
+
+/** Lists folders with their own manifest, at most two levels deep and not nested. */
+export function listAppFolders(tree: Tree): string[] {
+  const found = tree.entries.flatMap((each) => {
+    const folder = posix.dirname(each.path);
+    const name = posix.basename(each.path);
+    const isKnown = name === 'Dockerfile' || isMarker(name);
+    return each.kind === 'file' && isKnown && folder !== '.' && folder.split('/').length <= 2 ? [folder] : [];
+  });
+  const folders = [...new Set(found)].filter((folder) => !aside.test(folder));
+  return folders.filter((folder) => !folders.some((other) => folder.startsWith(`${other}/`)));
 }

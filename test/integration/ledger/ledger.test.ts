@@ -16,7 +16,8 @@ import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney, fromPicoDollars, sumMoney, type Money } from '../../../api/billing/ledger/money.ts';
 import { openDatabase, openLedgerDatabase } from '../../../api/billing/database/database.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
-import { ledgerSuite, someHold } from '../../support/ledger/suite.ts';
+import { createHold } from '../../support/ledger/hold.ts';
+import { ledgerSuite } from '../../support/ledger/suite.ts';
 import { chooseRepetitions } from '../../support/repetitions.ts';
 import { toMigratorUrl, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
@@ -140,7 +141,7 @@ test('after kill -9 in the middle nothing stays reserved, and the ledger matches
 
 test("PGlite's data in a folder survives a restart", async () => {
   const folder = mkdtempSync(join(tmpdir(), 'moorage-ledger-'));
-  const hold = someHold();
+  const hold = createHold();
   for (const outcome of ['reserved', 'replayed']) {
     const database = await openLedgerDatabase(`pglite:${join(folder, 'data')}`);
     assert.equal((await new Ledger(database).reserve(hold)).outcome, outcome);
@@ -154,7 +155,7 @@ test('a database crash in the middle loses nothing that was confirmed, and a ret
   const ledger = new Ledger(database);
   const [caller, router] = [randomUUID(), randomUUID()];
   const calls = Array.from({ length: 400 }, (_, index) => ({
-    hold: someHold({ caller, router, quota: parseMoney('100'), cap: null }),
+    hold: createHold({ caller, router, quota: parseMoney('100'), cap: null }),
     cost: fromPicoDollars(BigInt(index + 1)),
   }));
   const settled = new Set<string>();
@@ -196,8 +197,8 @@ test('settles a reservation once if it commits while two settlements wait for ot
   );
   assert.ok(blocker);
   for (let round = 0; round < 20; round += 1) {
-    const late = someHold();
-    const waited = [someHold(), someHold()];
+    const late = createHold();
+    const waited = [createHold(), createHold()];
     for (const hold of waited) await ledger.reserve(hold);
     await blocker.query('begin');
     await blocker.query(
@@ -232,7 +233,7 @@ test('a running total started while a call without a limit is reserved or settle
   const other = new Client({ connectionString: url });
   await other.connect();
   for (const verb of ['reserve', 'settle'] as const) {
-    const hold = someHold({ quota: null });
+    const hold = createHold({ quota: null });
     const { kind, owner } = hold.debit.account;
     // The account is there, and has no running total yet.
     await ledger.post(randomUUID(), 'test', [

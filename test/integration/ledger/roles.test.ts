@@ -35,7 +35,7 @@ import {
   startPostgres,
   type Postgres,
 } from '../../support/ledger/postgres.ts';
-import { someHold } from '../../support/ledger/suite.ts';
+import { createHold } from '../../support/ledger/hold.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'moorage-roles-'));
 let postgres: Postgres;
@@ -243,7 +243,7 @@ test('several replicas in parallel upgrade a database that one superuser owned, 
   const earlier = await openDatabase(adminUrl);
   await migrateTo(earlier, '049');
   const before = new Ledger(earlier);
-  const held = someHold();
+  const held = createHold();
   await before.reserve(held);
   await before.post('before', 'test', lines);
   const preparation = { runtimeUrl: toRuntimeUrl(adminUrl), migratorUrl: toMigratorUrl(adminUrl), adminUrl };

@@ -6,7 +6,7 @@ import type { Database } from '../../../api/billing/database/database.ts';
 import { Ledger, type ReserveRequest } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
-import { someHold } from './suite.ts';
+import { createHold } from './hold.ts';
 
 const usd = parseMoney;
 const useCost = {
@@ -23,7 +23,7 @@ export function estimateSuite(database: () => Database): void {
   test('a cost that never comes is asked for with growing waits and then settled at what was reserved', async () => {
     let now = Date.parse('2026-06-02T10:00:00Z');
     const timed = new Ledger(database(), { clock: () => new Date(now) });
-    const hold = someHold();
+    const hold = createHold();
     await timed.reserve(hold);
     assert.equal(
       await timed.pend(hold.id, { reference: 'gen-7', usage: { kind: 'ask', model: 'm' }, retryMs: 1_000 }),
@@ -56,7 +56,7 @@ export function estimateSuite(database: () => Database): void {
   test('a cost that a router can never say is settled at the estimate of the call at the first look, unless its process died', async () => {
     let now = Date.parse('2026-06-04T10:00:00Z');
     const timed = new Ledger(database(), { clock: () => new Date(now) });
-    const [known, dead] = [someHold({ ttlMs: 1_000 }), someHold({ ttlMs: 1_000 })];
+    const [known, dead] = [createHold({ ttlMs: 1_000 }), createHold({ ttlMs: 1_000 })];
     await timed.reserve(known);
     await timed.reserve(dead);
     const usage = { kind: 'ask', model: 'm', tokensIn: 10, tokensOut: 2 };
@@ -95,15 +95,15 @@ export function estimateSuite(database: () => Database): void {
       await timed.reserve(hold);
       await timed.pend(hold.id, { reference: 'gen-0', usage: { kind: 'ask' }, retryMs: 0, estimate: hold.amount });
     };
-    const priced = someHold();
+    const priced = createHold();
     await pend(priced);
     assert.deepEqual(await reconcile(timed, look(30)), { ...nothing, deferred: 1 });
     now += 1_000;
     assert.deepEqual(await reconcile(timed, look(undefined)), { ...nothing, estimated: 1 });
     assert.equal(await timed.balance(priced.debit.account), usd('0.01'));
     // No tokens, or no price: 0 is what it cost.
-    await pend(someHold());
-    await pend(someHold({ amount: usd('0') }));
+    await pend(createHold());
+    await pend(createHold({ amount: usd('0') }));
     assert.deepEqual(await reconcile(timed, look(0)), { ...nothing, settled: 2 });
   });
 }

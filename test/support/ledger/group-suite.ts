@@ -6,7 +6,7 @@ import type { Database } from '../../../api/billing/database/database.ts';
 import { toCallerAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger, type ReserveRequest } from '../../../api/billing/ledger/ledger.ts';
 import { type Money, parseMoney } from '../../../api/billing/ledger/money.ts';
-import { someHold } from './suite.ts';
+import { createHold } from './hold.ts';
 
 const usd = parseMoney;
 
@@ -14,7 +14,7 @@ export function groupSuite(database: () => Database): void {
   test('what belongs together is reserved wholly or not at all, and is refused without what it had reserved itself', async () => {
     const ledger = new Ledger(database());
     const [caller, router] = [randomUUID(), randomUUID()];
-    const hold = (): ReserveRequest => someHold({ caller, router, quota: usd('0.025') });
+    const hold = (): ReserveRequest => createHold({ caller, router, quota: usd('0.025') });
     const first = [hold(), hold(), hold()];
     for (const { outcome, refused_by: by, debit, credit } of await ledger.reserveAll(first)) {
       assert.deepEqual([outcome, by], ['refused', 'debit']);
@@ -40,7 +40,7 @@ export function groupSuite(database: () => Database): void {
     const [caller, router, request] = [randomUUID(), randomUUID(), randomUUID()];
     const flight = { caller: 2, all: 10 };
     const waiting = ['a', 'b', 'c', 'd'].map((name): ReserveRequest => ({
-      ...someHold({ caller, router }),
+      ...createHold({ caller, router }),
       usage: { kind: 'compare', caller, request, model: `${name} ${request}`, priceVersion: '1' },
       waits: true,
     }));
@@ -59,7 +59,7 @@ export function groupSuite(database: () => Database): void {
     ]);
     assert.equal((await ledger.budget(a.debit)).held, usd('0.04'), 'it waits for another try');
     // Another request of the caller waits for a first cost of theirs, and is not kept.
-    const other = { ...someHold({ caller, router }), usage: { ...a.usage, request: randomUUID() }, flight };
+    const other = { ...createHold({ caller, router }), usage: { ...a.usage, request: randomUUID() }, flight };
     assert.equal((await ledger.reserve(other as ReserveRequest)).refused_by, 'in_flight_caller');
     assert.equal((await ledger.budget(a.debit)).held, usd('0.04'));
     await ledger.settle({ hold: a.id, cost: usd('0.001'), source: 'billed' });
@@ -75,7 +75,7 @@ export function groupSuite(database: () => Database): void {
     const ledger = new Ledger(database());
     const [site, router] = [randomUUID(), randomUUID()];
     const from = (subnet: string, amount: Money): ReserveRequest => ({
-      ...someHold({ router, amount }),
+      ...createHold({ router, amount }),
       debit: {
         account: toCallerAccount(`${site} ${subnet}`),
         limit: usd('0.05'),

@@ -8,7 +8,6 @@ import {
   toCallerAccount,
   toOwnKeyAccount,
   toOwnKeyRouterAccount,
-  toPlatformAccount,
   toKeyAccount,
   toRevenueAccount,
 } from '../../../api/billing/ledger/accounts.ts';
@@ -20,6 +19,7 @@ import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconc
 import { recordUses } from '../../../api/accounting/metering/usage-store.ts';
 import { estimateSuite } from './estimate-suite.ts';
 import { groupSuite } from './group-suite.ts';
+import { createHold } from './hold.ts';
 import { idempotencySuite } from './idempotency-suite.ts';
 import { modelSuite } from './model-suite.ts';
 
@@ -38,26 +38,6 @@ function chargeLines(payer: string, app: string, author: string, price: Money, s
     { account: toRevenueAccount(app), amount: share },
     { account: toAuthorAccount(author), amount: negate(share) },
   ];
-}
-
-/** A hold on accounts that no other test uses. */
-export function someHold(
-  changes: Partial<ReserveRequest> & {
-    caller?: string;
-    quota?: Money | null;
-    router?: string;
-    cap?: Money | null;
-  } = {},
-): ReserveRequest {
-  const { caller = randomUUID(), quota = usd('1'), router = randomUUID(), cap = usd('10'), ...rest } = changes;
-  return {
-    id: randomUUID(),
-    amount: usd('0.01'),
-    ttlMs: 60_000,
-    debit: { account: toCallerAccount(caller), limit: quota },
-    credit: { account: toPlatformAccount(router), limit: cap },
-    ...rest,
-  };
 }
 
 /** Adds the suite. `open` gives a migrated database, which the suite closes. */
@@ -86,7 +66,7 @@ export function ledgerSuite(
     });
 
     test('a hold reserves for both sides, a settlement charges the real cost and frees the rest', async () => {
-      const hold = someHold();
+      const hold = createHold();
       const held = await ledger.reserve(hold);
       assert.equal(held.outcome, 'reserved');
       assert.deepEqual(held.debit, { limit: usd('1'), used: 0n, held: usd('0.01') });
@@ -107,7 +87,7 @@ export function ledgerSuite(
     const inSite = (amount: Money): ((subnet: string, home: string) => ReserveRequest) => {
       const [site, router] = [randomUUID(), randomUUID()];
       return (subnet, home) => ({
-        ...someHold({ router, cap: usd('5'), amount }),
+        ...createHold({ router, cap: usd('5'), amount }),
         debit: {
           account: toCallerAccount(`${site} ${subnet}`),
           limit: usd('0.05'),
@@ -165,7 +145,7 @@ export function ledgerSuite(
           { network: home, limit: usd('0.1') },
         ];
         const debit = { account: toCallerAccount(subnet), limit: usd('0.05'), within };
-        const { outcome, refused_by } = await ledger.reserve({ ...someHold({ amount: usd('0.05') }), debit });
+        const { outcome, refused_by } = await ledger.reserve({ ...createHold({ amount: usd('0.05') }), debit });
         return `${outcome} ${refused_by ?? ''}`.trim();
       };
       const [a, b, c] = [randomUUID(), randomUUID(), randomUUID()];
@@ -178,7 +158,7 @@ export function ledgerSuite(
     test('a refusal says which side refused, what is used and held, and when the day ends', async () => {
       const clock = (): Date => new Date('2026-03-04T23:59:59.500Z');
       const timed = new Ledger(database, { clock });
-      const hold = someHold({ amount: usd('0.6') });
+      const hold = createHold({ amount: usd('0.6') });
       await timed.reserve(hold);
       const refused = await timed.reserve({ ...hold, id: randomUUID() });
       assert.equal(refused.outcome, 'refused');
@@ -186,7 +166,7 @@ export function ledgerSuite(
       assert.deepEqual(refused.debit, { limit: usd('1'), used: 0n, held: usd('0.6') });
       assert.equal(refused.day_ends_at.toISOString(), '2026-03-05T00:00:00.000Z');
       const capped = await timed.reserve({
-        ...someHold(),
+        ...createHold(),
         amount: usd('0.5'),
         credit: { account: hold.credit.account, limit: usd('1') },
       });
@@ -195,7 +175,7 @@ export function ledgerSuite(
     });
 
     test('the last pico-dollar can be reserved, and nothing beyond it', async () => {
-      const hold = someHold({ amount: usd('1') });
+      const hold = createHold({ amount: usd('1') });
       assert.equal((await ledger.reserve(hold)).outcome, 'reserved');
       assert.equal((await ledger.reserve({ ...hold, id: randomUUID(), amount: usd('1e-12') })).outcome, 'refused');
       await ledger.settle({ hold: hold.id, cost: usd('0.999999999999'), source: 'billed' });
@@ -208,7 +188,7 @@ export function ledgerSuite(
         const many = new Ledger(database, options);
         const [caller, router] = [randomUUID(), randomUUID()];
         const answers = await Promise.all(
-          Array.from({ length: 200 }, () => many.reserve(someHold({ caller, router, quota: usd('0.0799') }))),
+          Array.from({ length: 200 }, () => many.reserve(createHold({ caller, router, quota: usd('0.0799') }))),
         );
         assert.equal(answers.filter(({ outcome }) => outcome === 'reserved').length, 7);
         assert.equal(answers.filter(({ outcome }) => outcome === 'refused').length, 193);
@@ -216,7 +196,7 @@ export function ledgerSuite(
     });
 
     test('a cost above what was held is booked, and counts against the quota', async () => {
-      const hold = someHold({ amount: usd('0.5') });
+      const hold = createHold({ amount: usd('0.5') });
       await ledger.reserve(hold);
       await ledger.settle({ hold: hold.id, cost: usd('1.25'), source: 'billed' });
       assert.deepEqual(await ledger.budget(hold.debit), { limit: usd('1'), used: usd('1.25'), held: 0n });
@@ -224,7 +204,7 @@ export function ledgerSuite(
     });
 
     test('settling again keeps the first cost, whichever comes', async () => {
-      const hold = someHold();
+      const hold = createHold();
       await ledger.reserve(hold);
       const answers = await Promise.all(
         ['0.002', '0.003', '0.004'].map((cost) => ledger.settle({ hold: hold.id, cost: usd(cost), source: 'billed' })),
@@ -241,7 +221,7 @@ export function ledgerSuite(
     test('a hold sent again after midnight is the same hold; the new day has a new quota', async () => {
       let now = Date.parse('2026-05-01T23:59:59Z');
       const timed = new Ledger(database, { clock: () => new Date(now) });
-      const hold = someHold({ amount: usd('1') });
+      const hold = createHold({ amount: usd('1') });
       await timed.reserve(hold);
       now += 2_000;
       assert.equal((await timed.reserve(hold)).outcome, 'replayed');
@@ -257,7 +237,7 @@ export function ledgerSuite(
     test('a hold whose process died stays reserved until its cost is found, which is then booked', async () => {
       let now = Date.parse('2026-06-01T10:00:00Z');
       const timed = new Ledger(database, { clock: () => new Date(now) });
-      const hold = someHold({ ttlMs: 1_000 });
+      const hold = createHold({ ttlMs: 1_000 });
       await timed.reserve(hold);
       now += 999;
       assert.equal(await timed.expire(), 0);
@@ -287,7 +267,7 @@ export function ledgerSuite(
     test('the last room of a quota is not given away between the expiry of a hold and the look for its cost', async () => {
       let now = Date.parse('2026-06-03T10:00:00Z');
       const timed = new Ledger(database, { clock: () => new Date(now) });
-      const dead = someHold({ ttlMs: 1_000, amount: usd('0.6') });
+      const dead = createHold({ ttlMs: 1_000, amount: usd('0.6') });
       await timed.reserve(dead);
       now += 1_000;
       assert.equal(await timed.expire(), 1);
@@ -318,9 +298,9 @@ export function ledgerSuite(
       const timed = new Ledger(database, { clock: () => new Date(now) });
       const [caller, router] = [randomUUID(), randomUUID()];
       const [old, sought, recent] = [
-        someHold({ caller, router }),
-        someHold({ caller, router }),
-        someHold({ caller, router }),
+        createHold({ caller, router }),
+        createHold({ caller, router }),
+        createHold({ caller, router }),
       ];
       const settle = (hold: ReserveRequest) =>
         timed.settle({ hold: hold.id, cost: usd('0.004'), source: 'billed', usage: { kind: 'ask' } });
@@ -365,7 +345,7 @@ export function ledgerSuite(
     groupSuite(() => database);
 
     test('no two reconcilers get the same pending cost', async () => {
-      const holds = Array.from({ length: 20 }, () => someHold());
+      const holds = Array.from({ length: 20 }, () => createHold());
       await Promise.all(
         holds.map(async (hold) => {
           await ledger.reserve(hold);
@@ -383,7 +363,7 @@ export function ledgerSuite(
     test('a transaction that does not sum to zero is refused by the database itself', async () => {
       const line = { account: toKeyAccount(randomUUID()), amount: usd('1') };
       await assert.rejects(ledger.post(randomUUID(), 'test', [line]), /does not balance: its entries sum to 1\.0/);
-      const hold = someHold();
+      const hold = createHold();
       await ledger.reserve(hold);
       await assert.rejects(
         ledger.settle({ hold: hold.id, cost: usd('0'), source: 'billed', lines: [line] }),
@@ -401,7 +381,7 @@ export function ledgerSuite(
     });
 
     test('one bad request among many spoils none of the others', async () => {
-      const holds = Array.from({ length: 10 }, () => someHold());
+      const holds = Array.from({ length: 10 }, () => createHold());
       const sent = holds.map((hold, index) => ledger.reserve(index === 4 ? { ...hold, id: 'not a uuid' } : hold));
       const outcomes = (await Promise.allSettled(sent)).map((result) =>
         result.status === 'fulfilled' ? result.value.outcome : 'failed',
@@ -428,7 +408,7 @@ export function ledgerSuite(
     });
 
     test('a charge is booked with the cost of its call, in one transaction [spec service.share]', async () => {
-      const hold = someHold();
+      const hold = createHold();
       const [app, author] = [randomUUID(), randomUUID()];
       await ledger.reserve(hold);
       await ledger.settle({
@@ -447,10 +427,10 @@ export function ledgerSuite(
         debit: { account: toOwnKeyAccount(caller), limit: null },
         credit: { account: toOwnKeyRouterAccount(router), limit: null },
       };
-      const holds = [someHold(own), someHold(own)];
+      const holds = [createHold(own), createHold(own)];
       for (const hold of holds) assert.equal((await ledger.reserve(hold)).outcome, 'reserved');
       await ledger.settle({ hold: holds[0]?.id ?? '', cost: usd('0.25'), source: 'billed' });
-      const limited = { ...someHold(own), debit: { account: toOwnKeyAccount(caller), limit: usd('0.26') } };
+      const limited = { ...createHold(own), debit: { account: toOwnKeyAccount(caller), limit: usd('0.26') } };
       assert.deepEqual((await ledger.reserve(limited)).debit, {
         limit: usd('0.26'),
         used: usd('0.25'),

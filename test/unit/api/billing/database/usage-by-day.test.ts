@@ -6,7 +6,7 @@ import { migrate, readMigrations } from '../../../../../api/billing/database/mig
 import { migrationsFolder, openDatabase } from '../../../../../api/billing/database/database.ts';
 import { Ledger } from '../../../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
-import { someHold } from '../../../../support/ledger/suite.ts';
+import { createHold } from '../../../../support/ledger/hold.ts';
 
 test('uses of before are in the table of their day, those of a hold at its time, and a pending one is settled', async () => {
   const database = await openDatabase('pglite:');
@@ -16,7 +16,7 @@ test('uses of before are in the table of their day, those of a hold at its time,
     migrations.filter(({ name }) => name < '019'),
   );
   const ledger = new Ledger(database);
-  const hold = someHold();
+  const hold = createHold();
   await ledger.reserve(hold);
   await database.transaction((transaction) =>
     transaction.script(`select ledger.pend('${hold.id}', null, '{"kind":"ask","model":"m"}', 5000);
