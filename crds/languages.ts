@@ -23,8 +23,6 @@ export interface Language {
   readonly rank: number;
   /** Replaces `rank` if the plan found a framework. */
   readonly frameworkRank?: number;
-  /** What its builds install by. An author's .dockerignore cannot exclude these files. */
-  readonly manifests?: readonly string[];
   /** Programs that start its apps, as patterns. A Procfile that calls one does not start a Node app. */
   readonly programs?: readonly string[];
   /** What its Dockerfiles start from, the oldest first unless the entry says otherwise. */
@@ -64,10 +62,6 @@ export const languages = {
     // Its files are often tools of another app; a web framework is the strongest sign there is.
     rank: 3,
     frameworkRank: 0,
-    manifests: [
-      ...['requirements*.txt', 'pyproject.toml', 'uv.lock', 'poetry.lock', 'Pipfile', 'Pipfile.lock'],
-      ...['setup.py', 'setup.cfg'],
-    ],
     programs: [
       ...['gunicorn', 'uvicorn', 'hypercorn', 'daphne', 'uwsgi', 'waitress-serve', 'python3?', 'streamlit', 'flask'],
     ],
@@ -96,10 +90,6 @@ export const languages = {
     isServer: false,
     // Next to another language, a package.json is often only for styles.
     rank: 2,
-    manifests: [
-      ...['package.json', 'package-lock.json', 'npm-shrinkwrap.json', 'pnpm-lock.yaml', 'pnpm-workspace.yaml'],
-      ...['yarn.lock', 'bun.lock', 'bun.lockb'],
-    ],
     images: [
       { version: 16, image: 'node:16-bookworm-slim' },
       { version: 18, image: 'node:18-bookworm-slim' },
@@ -119,7 +109,6 @@ export const languages = {
     marker: /^go\.mod$/,
     isServer: true,
     rank: 1,
-    manifests: ['go.mod', 'go.sum'],
     images: [{ build: 'golang:1.26-bookworm', run: debianImage }],
     guide: {
       packages: 'modules; pages embedded with `//go:embed` and not committed are built first',
@@ -135,7 +124,6 @@ export const languages = {
     markerUnless: 'package.json',
     isServer: true,
     rank: 1,
-    manifests: ['deno.json', 'deno.jsonc', 'deno.lock'],
     images: [{ version: 2, image: 'denoland/deno:debian' }],
     guide: { packages: '`deno.json`, `package.json`', start: 'a task `start`, or `main.ts`' },
   },
@@ -145,7 +133,6 @@ export const languages = {
     marker: /^Cargo\.toml$/,
     isServer: true,
     rank: 1,
-    manifests: ['Cargo.toml', 'Cargo.lock'],
     images: [{ version: 'stable', build: 'rust:1-bookworm', run: debianImage }],
     guide: {
       packages: '`Cargo.lock`',
@@ -158,7 +145,6 @@ export const languages = {
     marker: /^(?:pom\.xml|build\.gradle(?:\.kts)?|settings\.gradle(?:\.kts)?)$/,
     isServer: true,
     rank: 1,
-    manifests: ['pom.xml', 'mvnw', 'gradlew', 'build.gradle*', 'settings.gradle*'],
     programs: ['java'],
     images: [
       { version: 17, build: 'maven:3-eclipse-temurin-17', run: 'eclipse-temurin:17-jre' },
@@ -176,7 +162,6 @@ export const languages = {
     marker: /^composer\.json$/,
     isServer: true,
     rank: 1,
-    manifests: ['composer.json', 'composer.lock'],
     programs: [String.raw`heroku-php-\w+`, 'php', 'artisan'],
     images: [{ version: '8.2', image: 'php:8.2-cli' }],
     guide: {
@@ -190,7 +175,6 @@ export const languages = {
     marker: /^Gemfile$/,
     isServer: true,
     rank: 1,
-    manifests: ['Gemfile', 'Gemfile.lock', '.ruby-version', '*.gemspec', 'Rakefile', 'config.ru'],
     programs: ['bundle', 'rails', 'puma', 'rackup'],
     // The slim ones have no compiler.
     images: [

@@ -119,7 +119,10 @@ function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefi
         ...toPosition(build, at?.line),
         ...toPlannedFile(build, at),
         message: `The build copies ${missing}, but it does not exist.`,
-        fix: 'Commit the file, correct its path (relative to source.path, case-sensitive), or remove it from .dockerignore. Use --from to copy files from another stage.',
+        fix:
+          build.authored === undefined
+            ? 'Commit the file, or correct its path (relative to source.path, case-sensitive).'
+            : 'Commit the file, correct its path (relative to source.path, case-sensitive), or remove it from .dockerignore. Use --from to copy files from another stage.',
       };
 }
 

@@ -11,7 +11,7 @@ export interface Recipe {
   readonly plan: Plan;
   /** Text of the Dockerfile; absent if the author's own is used. */
   readonly dockerfile?: string;
-  /** Patterns to exclude from the build context, in addition to the author's. */
+  /** Patterns to exclude from the build context. The author's .dockerignore has no effect. */
   readonly ignore?: readonly string[];
   /** It only serves files and runs none of the author's programs. */
   readonly filesOnly?: boolean;

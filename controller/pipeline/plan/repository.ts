@@ -4,12 +4,11 @@ import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { ReportedSettings } from '../../../crds/app-manifest.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
-import { plannedLanguages } from '../../../crds/languages.ts';
 import { type WorkspacePaths, type PipelineInput, Rejected } from '../contract.ts';
 import { writeNotes } from '../handover.ts';
 import { mergeManifest } from '../app-manifest.ts';
 import { keepHead } from '../text.ts';
-import { readDiskTree, type Tree } from '../tree.ts';
+import type { Tree } from '../tree.ts';
 import { findDockerfile, type FoundDockerfile } from './dockerfile/find.ts';
 import { findAppFolder } from './folder.ts';
 import { makePlan } from './plan.ts';
@@ -106,21 +105,15 @@ export async function writePlan(
   const dockerfile = join(paths.notes, 'Dockerfile');
   await mkdir(paths.notes, { recursive: true });
   await writeFile(dockerfile, recipe.dockerfile);
-  const authored = readDiskTree(context).readFile('.dockerignore') ?? '';
-  await writeFile(`${dockerfile}.dockerignore`, renderIgnoreFile(recipe, authored));
+  await writeFile(`${dockerfile}.dockerignore`, renderIgnoreFile(recipe));
   await writeNotes(paths.notes, 'plan', { plan: recipe.plan, authored: false, context, dockerfile });
 }
 
 /**
- * Files that plans use to install packages, and the README, which Python and npm packages reference in their manifests.
+ * An author's .dockerignore belongs to a Dockerfile, often one that only copies what was built before, and may exclude
+ * sources, manifests and pages that the plan builds. So a plan excludes only its own patterns. NOTE: the file is never
+ * empty, because BuildKit would then read the author's.
  */
-const keptFiles = [...plannedLanguages.flatMap(({ manifests = [] }) => manifests), 'README*'];
-
-/** The author wrote these patterns for another Dockerfile, so files that the plan needs stay in the context. */
-function renderIgnoreFile({ ignore = [], builds = [] }: Recipe, authored: string): string {
-  if (authored === '') return [...ignore, ''].join('\n');
-  const folders = builds.filter((folder) => folder !== '.');
-  const exceptions = [...folders, ...keptFiles].map((path) => `!${path}`);
-  // The last matching pattern wins, so exclusions inside a kept folder come after it.
-  return [...ignore, authored, ...exceptions, ...(folders.length === 0 ? [] : ignore), ''].join('\n');
+function renderIgnoreFile({ ignore = [] }: Recipe): string {
+  return ['# Planned by Moorage.', ...ignore, ''].join('\n');
 }

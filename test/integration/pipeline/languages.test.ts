@@ -172,6 +172,8 @@ const apps: readonly App[] = [
     name: 'deno',
     images: ['deno'],
     files: {
+      // For a Dockerfile of the author's own, so the plan does not use it.
+      '.dockerignore': '*\n!dist\n',
       'deno.json': '{\n  // comments are allowed\n  "tasks": { "start": "deno run --allow-net main.ts" },\n}\n',
       'main.ts': 'Deno.serve({ port: 8123 }, () => new Response("hello from Deno"));\n',
     },
@@ -206,6 +208,7 @@ const apps: readonly App[] = [
     name: 'dotnet',
     images: ['ubuntu-noble', 'dotnet-8.0-sdk', 'dotnet-8.0-aspnet'],
     files: {
+      '.dockerignore': '**/*.csproj\nglobal.json\nsrc/Words\n',
       'Shop.sln': '',
       'global.json': '{"sdk": {"version": "8.0.1", "rollForward": "disable"}}',
       'src/Shop/Shop.csproj':
@@ -224,6 +227,7 @@ const apps: readonly App[] = [
     name: 'elixir',
     images: ['debian-trixie', 'elixir-1.18'],
     files: {
+      '.dockerignore': 'mix.exs\nconfig\nwords\n',
       'mix.exs': mixManifest(
         'shop',
         'mod: {Shop.Application, []}, extra_applications: [:logger]',
