@@ -28,7 +28,7 @@ export function listTools(toolRegistry: ToolRegistry): ToolListing {
     }),
     off: off.map((tool) => {
       const { description, ...rest } = toListedTool(tool);
-      return { ...rest, description: `${description} Not available here. ${toolRegistry.explainOff(tool) ?? ''}` };
+      return { ...rest, description: `${description} Not available here. ${toolRegistry.summarizeOff(tool) ?? ''}` };
     }),
   };
 }
@@ -84,7 +84,7 @@ function toObjectSchema(schema: z.ZodObject): ObjectSchema {
     target: 'draft-2020-12',
     override: ({ jsonSchema }) => {
       // Remove obvious constraints and those in the description: any safe integer, non-empty text, text up to the
-      // request size limit, any key, the default, the range.
+      // request size limit, any key, the default, the range, the form of a text and its length.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
       if (jsonSchema.minLength === 1) delete jsonSchema.minLength;
@@ -94,11 +94,18 @@ function toObjectSchema(schema: z.ZodObject): ObjectSchema {
         delete jsonSchema.minimum;
         delete jsonSchema.maximum;
       }
+      if (jsonSchema.pattern !== undefined || isLengthDescribed(jsonSchema)) delete jsonSchema.maxLength;
+      delete jsonSchema.pattern;
       delete jsonSchema.propertyNames;
     },
   });
   delete made.$schema;
   return made as ObjectSchema;
+}
+
+/** Whether the description states the maximum length, as in "up to 20,000 characters". */
+function isLengthDescribed({ maxLength, description = '' }: z.core.JSONSchema.BaseSchema): boolean {
+  return new RegExp(`\\b${maxLength} characters`).test(description.replaceAll(',', ''));
 }
 
 type ResultSchema = z.core.JSONSchema._JSONSchema;

@@ -75,7 +75,7 @@ const instructions =
   `${resultText} ` +
   'Calls without a key use a free daily quota. ' +
   'To continue without the quota, send your own key for the model router as Authorization: Bearer sk-…. Long-running tools return a job: call the tool again with its id as `job` to get the result. ' +
-  'Tools that are not available here come last; add ?off=hide to the URL to leave them out.';
+  'Tools that are not available here come last, and a call of one returns how to enable it; add ?off=hide to the URL to leave them out.';
 
 export function createMcp(options: McpOptions): Mcp {
   const own = listTools(options.toolRegistry);

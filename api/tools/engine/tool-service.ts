@@ -27,7 +27,12 @@ import type { Artifact, Tool, Progress } from '../tool.ts';
 import type { JobName, Jobs, JobView } from './jobs/jobs.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
 import type { Reading } from './reading.ts';
-import { explainServiceOff, type OffCauses, type ServiceUrls } from '../services/backing-services.ts';
+import {
+  explainServiceOff,
+  summarizeServiceOff,
+  type OffCauses,
+  type ServiceUrls,
+} from '../services/backing-services.ts';
 
 export interface ToolServiceOptions {
   readonly toolRegistry: ToolRegistry;
@@ -355,6 +360,14 @@ export class ToolRegistry {
     if (needs !== undefined && this.#options.urls[needs] === undefined)
       return explainServiceOff(needs, this.#options.offCauses?.[needs]);
     return asksModels === true ? this.#options.modelsMissing : undefined;
+  }
+
+  /** The same in a few words. */
+  summarizeOff(tool: Tool): string | undefined {
+    const { needs } = tool;
+    if (needs !== undefined && this.#options.urls[needs] === undefined)
+      return summarizeServiceOff(needs, this.#options.offCauses?.[needs]);
+    return this.explainOff(tool) === undefined ? undefined : 'Needs language models.';
   }
 
   /** @throws Problem (service-off) when the service of this tool is off */

@@ -25,25 +25,27 @@ interface FileFields {
   artifact: z.ZodOptional<z.ZodString>;
 }
 
-/** The three file fields. `what` names the file, such as `the PDF`; `others` are further alternatives. */
-export function fileFields(what: string, others: readonly string[] = []): FileFields {
-  const instead = [...others, 'data', 'artifact'];
+/**
+ * The three file fields. `what` names the file, such as `the PDF`. The description of the tool says that it takes exactly
+ * one of them: lists of tools repeat these descriptions for every tool.
+ */
+export function fileFields(what: string): FileFields {
   return {
-    url: urlField(`URL of ${what}; alternative to ${formatList(instead)}`).optional(),
+    url: urlField(`URL of ${what}`).optional(),
     data: z
       .string()
       .min(1)
       .max(maxDataCharacters)
       .superRefine(createReadableRule(parseData))
       .optional()
-      .describe(`Bytes of ${what} in base64, at most ${maxDataMegabytes} MB, or a data: URL; alternative to url.`),
+      .describe(`Bytes of ${what} in base64, at most ${maxDataMegabytes} MB, or a data: URL.`),
     artifact: z
       .string()
       .min(1)
       .max(500)
       .regex(artifactPattern, 'is neither the id nor the URL of a file that this installation created')
       .optional()
-      .describe('File of an earlier call: artifact.url, or the id at its end; alternative to url.'),
+      .describe('File of an earlier call: artifact.url, or the id at its end.'),
   };
 }
 

@@ -51,6 +51,12 @@ export function explainServiceOff(name: ServiceName, cause?: string): string {
   return `${needed} The operator of this installation enables it with the Helm value ${value}, or, outside a cluster, with ${variable}.`;
 }
 
+/** The same for lists, where every byte counts. A call says the rest. */
+export function summarizeServiceOff(name: ServiceName, cause?: string): string {
+  const { title, value } = backingServices[name];
+  return `Needs ${title} (${value})${cause === undefined ? '' : `, which is off: ${cause.replace(/\.$/, '')}`}.`;
+}
+
 export interface ServiceRequest {
   /** Path and query relative to the service's base URL, with a leading slash. */
   readonly path: string;

@@ -41,22 +41,9 @@ const paperNames = [
 
 const input = z
   .strictObject({
-    html: z
-      .string()
-      .min(1)
-      .max(1_000_000)
-      .optional()
-      .describe('A whole HTML page with its CSS; alternative to markdown, url, data and artifact.'),
-    markdown: z
-      .string()
-      .min(1)
-      .max(1_000_000)
-      .optional()
-      .describe('GitHub-flavored Markdown; alternative to html, url, data and artifact.'),
-    ...fileFields('a web page, an image or a file (docx, xlsx, pptx, odt, ods, odp, rtf, txt, csv, markdown)', [
-      'html',
-      'markdown',
-    ]),
+    html: z.string().min(1).max(1_000_000).optional().describe('A whole HTML page with its CSS.'),
+    markdown: z.string().min(1).max(1_000_000).optional().describe('GitHub-flavored Markdown.'),
+    ...fileFields('a web page, an image or a file'),
     format: z
       .enum(paperNames)
       .default('a4')

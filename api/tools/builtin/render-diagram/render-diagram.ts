@@ -32,7 +32,7 @@ export function createRenderDiagramTool(services: ToolDependencies): Tool {
         .enum(layouts)
         .optional()
         .describe(
-          'Layout engine. Graphviz: dot (default), neato, fdp, sfdp, circo, twopi, osage or patchwork. D2: dagre (default) or elk. Mermaid: elk (default) or dagre.',
+          'Layout engine. D2: dagre (default) or elk. Mermaid: elk (default) or dagre. Graphviz: one of the others, by default dot.',
         ),
       scale: scaleField,
     }),

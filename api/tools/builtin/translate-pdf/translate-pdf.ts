@@ -24,8 +24,8 @@ export function createTranslatePdfTool(services: ToolDependencies): Tool {
     name: 'translate_pdf',
     title: 'Translate a PDF',
     description:
-      `Takes a PDF of up to 25 MB, such as a paper, from exactly one of url, data and artifact, and returns a translated PDF that keeps the layout: columns, pictures, tables and formulas stay in position. Translates up to ${maxPages} pages per call; use from_page to continue. ` +
-      'Does not translate scans, which contain no text, or into languages written from right to left. A language model translates; the billed cost of its calls is added to the price. Runs as a job of several minutes: poll the returned handle, or set wait.',
+      `Takes a PDF of up to 25 MB, such as a paper, from exactly one of url, data and artifact, and returns a PDF that a language model has translated and that keeps the layout: columns, pictures, tables and formulas stay in position. Translates up to ${maxPages} pages per call; use from_page to continue. ` +
+      'Does not translate scans, which contain no text, or into languages written from right to left. Runs as a job of several minutes: poll the returned handle, or set wait.',
     input: z
       .strictObject({
         ...fileFields('the PDF'),

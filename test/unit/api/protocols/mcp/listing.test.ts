@@ -82,6 +82,33 @@ test('?off=hide leaves out what is off', async () => {
   assert.equal((await list(allOn, '?off=hide')).tools.length, 24);
 });
 
+test('an unavailable tool names what it needs in a few words, and a call of it says the rest', async () => {
+  const off = (await list(someOff)).tools.filter(isOff);
+  const reasons = new Map(
+    off.map(({ name, description }) => [name, description.replace(/^.* Not available here\. /, '')]),
+  );
+  assert.equal(reasons.get('web_search'), 'Needs SearXNG, a meta-search engine (tools.searxng.enabled).');
+  assert.equal(reasons.get('ask_model'), 'Needs language models.');
+  const response = await someOff.request('/t/web_search?query=ships');
+  assert.match(
+    await response.text(),
+    /Helm value tools\.searxng\.enabled, or, outside a cluster, with MOORAGE_SEARXNG_URL/,
+  );
+});
+
+test('what the schema leaves out is in the descriptions', async () => {
+  const { tools } = await list(allOn);
+  const files = tools.filter(({ inputSchema }) => inputSchema.properties['artifact'] !== undefined);
+  assert.equal(files.length, 6);
+  for (const { name, description } of files)
+    assert.match(description, /exactly one of [\w(), ]+ and (?:artifact|data)\b/, name);
+  for (const { name, inputSchema } of tools)
+    for (const [argument, { pattern, description = '' }] of Object.entries(inputSchema.properties)) {
+      assert.equal(pattern, undefined, `${name}.${argument}`);
+      if (argument === 'url') assert.match(description, /public http or https URL/, name);
+    }
+});
+
 test('every argument is described', async () => {
   for (const { name, inputSchema } of (await list(allOn)).tools)
     for (const [argument, { description }] of Object.entries(inputSchema.properties))
