@@ -234,7 +234,7 @@ export interface Gap {
 }
 
 /** What the accounting reads of a record. One that is lost says that its number was given out, and no more. */
-type NumberedRequest = Pick<GatewayRecord, 'counter' | 'startNs' | 'endNs' | 'isLost'>;
+export type NumberedRequest = Pick<GatewayRecord, 'counter' | 'startNs' | 'endNs' | 'isLost'>;
 
 /** A run with the records of a batch. */
 export interface RunBatch<Record extends NumberedRequest> {
@@ -274,18 +274,27 @@ function extendRun(run: Run, { counter, startNs, endNs }: NumberedRequest): Run 
     : { ...run, lastEndNs };
 }
 
-/** The numbers between the highest before and the highest now that the batch does not have. */
+/**
+ * The numbers between the highest before and the highest now that the batch does not have. Numbers that one loss marker after
+ * another covers are one gap.
+ */
 export function findGaps({ before, records }: RunBatch<NumberedRequest>): Gap[] {
   const newer = records
     .filter(({ counter }) => counter > (before?.newest ?? 0n))
     .sort((a, b) => Number(a.counter - b.counter));
+  const gaps: Gap[] = [];
   let previous = { counter: before?.newest ?? 0n, startNs: before?.newestStartNs };
-  return newer.flatMap(({ counter, startNs, isLost }) => {
+  for (const { counter, startNs, isLost } of newer) {
     const { counter: last, startNs: afterNs } = previous;
     previous = { counter, startNs };
     const end = isLost ? counter : counter - 1n;
-    return end > last ? [{ counters: [last + 1n, end] as const, afterNs, beforeNs: startNs }] : [];
-  });
+    if (end <= last) continue;
+    const open = gaps.at(-1);
+    if (isLost && open?.counters[1] === last)
+      gaps[gaps.length - 1] = { ...open, counters: [open.counters[0], end], beforeNs: startNs };
+    else gaps.push({ counters: [last + 1n, end], afterNs, beforeNs: startNs });
+  }
+  return gaps;
 }
 
 /** The numbers of the records that came, as PostgreSQL reads them. */

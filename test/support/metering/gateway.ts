@@ -126,7 +126,13 @@ export interface Seen {
 }
 
 /** Sends so many requests to ten apps in turn, so many at once, as fast as they are answered. */
-export async function load(url: string, requests: number, connections: number, seen: Seen): Promise<void> {
+export async function load(
+  url: string,
+  requests: number,
+  connections: number,
+  seen: Seen,
+  userAgent = 'test',
+): Promise<void> {
   const pool = new Pool(url, { connections, pipelining: 1 });
   let left = requests;
   const client = async (): Promise<void> => {
@@ -135,7 +141,7 @@ export async function load(url: string, requests: number, connections: number, s
       const app = left % 10;
       const path = left % 5 === 0 ? '/style.css' : '/page?secret=1';
       const answer = await pool
-        .request({ path, method: 'GET', headers: { host: `app-${app}.apps.test`, 'user-agent': 'test' } })
+        .request({ path, method: 'GET', headers: { host: `app-${app}.apps.test`, 'user-agent': userAgent } })
         .then(async ({ statusCode, body }) => {
           await body.dump();
           return statusCode;

@@ -11,10 +11,18 @@ export interface Program {
   kill(signal?: NodeJS.Signals): Promise<void>;
 }
 
+const programs = new Set<Program>();
+
+/** Kills every program that this process has started. */
+export async function killPrograms(): Promise<void> {
+  await Promise.all(Array.from(programs, (one) => one.kill()));
+}
+
 function program(file: string, args: readonly string[], environment: NodeJS.ProcessEnv): Program {
   let child: ChildProcess | undefined;
-  return {
+  const own: Program = {
     start() {
+      programs.add(own);
       child = spawn(process.execPath, [join(root, file), ...args], {
         env: { ...process.env, LOG_LEVEL: 'fatal', ...environment },
         stdio: ['ignore', 'ignore', 'inherit'],
@@ -27,6 +35,7 @@ function program(file: string, args: readonly string[], environment: NodeJS.Proc
       await ended;
     },
   };
+  return own;
 }
 
 export const token = 'a token of the tests that is long enough';

@@ -16,7 +16,6 @@ export class LogFile {
   readonly path: string;
   readonly inode: string;
   readonly #handle: FileHandle;
-  #freed = 0;
 
   private constructor(path: string, inode: string, handle: FileHandle) {
     this.path = path;
@@ -45,10 +44,9 @@ export class LogFile {
    */
   async free(offset: number): Promise<void> {
     const until = offset - (offset % blockBytes);
-    if (until <= this.#freed) return;
+    if (until === 0) return;
     const file = `/proc/${process.pid}/fd/${this.#handle.fd}`;
     await runCommand('fallocate', ['--punch-hole', '--offset', '0', '--length', String(until), file]);
-    this.#freed = until;
   }
 
   async close(): Promise<void> {
@@ -57,7 +55,6 @@ export class LogFile {
 
   /** Removes a file that the gateway no longer writes to. */
   async remove(): Promise<void> {
-    await this.close();
     await unlink(this.path);
   }
 }
@@ -137,11 +134,11 @@ const positionSchema = z.object({
   /** The file being read, and how many of its bytes need not be read again. */
   inode: z.string().nullable(),
   offset: z.number(),
-  /** The newest record of each run whose records were dropped, until the receiver knows of it. */
+  /** The first and the newest record of each run of which records were dropped and the receiver does not know yet. */
   dropped: z.array(markSchema),
 });
 
-/** The newest of the dropped records, with its numbers as text. */
+/** A record that was dropped, numbers as text. */
 export type Mark = z.output<typeof markSchema>;
 export type Position = z.output<typeof positionSchema>;
 

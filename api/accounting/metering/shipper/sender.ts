@@ -12,6 +12,7 @@ import type { Attributes, SentLogs } from '../log-receiver.ts';
 
 const gzipAsync = promisify<Buffer | Uint8Array, { level: number }, Buffer>(gzip);
 const timeoutMs = 15_000;
+const minWaitMs = 100;
 const maxWaitMs = 5_000;
 
 export interface SenderOptions {
@@ -20,22 +21,34 @@ export interface SenderOptions {
   readonly log: Logger;
 }
 
-/** `too large`: the receiver takes no body of this size. */
-export type Delivery = 'acknowledged' | 'too large';
+/** `too large`: the receiver takes no body of this size. `abandoned`: not wanted any more; whether it was stored is unknown. */
+export type Delivery = 'acknowledged' | 'too large' | 'abandoned';
 
-export type Send = (logs: SentLogs, signal: AbortSignal) => Promise<Delivery>;
+export interface SendOptions {
+  readonly signal: AbortSignal;
+  /** Checked before each retry: an outage can last longer than the log may wait. */
+  readonly isWanted: () => Promise<boolean>;
+}
 
-/** Returns a function that retries until the batch is acknowledged. @throws the reason of the signal */
+export type Send = (logs: SentLogs, options: SendOptions) => Promise<Delivery>;
+
+/** Returns a function that retries until the batch is acknowledged or not wanted any more. @throws the reason of the signal */
 export function createSender({ url, tokenFile, log }: SenderOptions): Send {
-  return async (logs, signal) => {
+  // Shared by all batches: abandoning one does not make the receiver respond.
+  let wait = minWaitMs;
+  return async (logs, { signal, isWanted }) => {
     const body = await gzipAsync(writeRequest(logs), { level: 1 });
-    for (let wait = 100; ; wait = Math.min(wait * 2, maxWaitMs)) {
+    for (;;) {
       signal.throwIfAborted();
       const failure = await attempt(body).catch((error: unknown) => describeError(error));
-      if (failure === undefined) return 'acknowledged';
-      if (failure === 'too large') return failure;
+      if (failure === undefined || failure === 'too large') {
+        wait = minWaitMs;
+        return failure ?? 'acknowledged';
+      }
       log.warn({ failure, wait_ms: wait }, 'could not send the access log, retrying');
       await sleep(wait * (0.75 + Math.random() / 2), undefined, { signal });
+      wait = Math.min(wait * 2, maxWaitMs);
+      if (!(await isWanted())) return 'abandoned';
     }
   };
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Logger } from '../../../../lib/telemetry.ts';
-import { type GatewayRecord, readRecord, assignRuns, type Run } from '../gateway-record.ts';
+import { assignRuns, type GatewayRecord, type NumberedRequest, readRecord, type RunBatch } from '../gateway-record.ts';
 import type { Attributes } from '../log-receiver.ts';
 import {
   findLog,
@@ -63,9 +63,9 @@ class Shipper {
         await this.#pause();
         continue;
       }
-      const isRotated = await this.#follow(file);
-      if (!isRotated) return file.close();
-      await (file.path === log ? file.close() : file.remove());
+      const isRotated = await this.#follow(file).finally(() => file.close());
+      if (!isRotated) return;
+      if (file.path !== log) await file.remove();
     }
   }
 
@@ -91,32 +91,27 @@ class Shipper {
   }
 
   async #begin(file: LogFile): Promise<void> {
-    const { inode, offset } = this.#position;
-    const isTruncated = inode === file.inode && (await file.size()) < offset;
-    if (isTruncated)
-      this.#options.logger.error(
-        { offset },
-        'the log is shorter than the part already sent, reading it again from its start',
-      );
-    if (inode !== file.inode || isTruncated) await this.#move({ inode: file.inode, offset: 0 });
     this.#freedAt = 0;
+    if (this.#position.inode !== file.inode) await this.#move({ inode: file.inode, offset: 0 });
   }
 
   /** Sends the next lines. @returns whether there were none, all that there were, or a batch of more */
   async #advance(file: LogFile): Promise<'none' | 'rest' | 'batch'> {
     const { metrics, logger } = this.#options;
+    await this.#restartIfTruncated(file);
     await this.#dropOldest(file);
     const bytes = await file.read(this.#position.offset, chunkBytes);
     const chunk = readLines(bytes, this.#lines);
-    if (chunk.bytes === 0) {
-      if (bytes.length < chunkBytes) return 'none';
+    if (chunk.bytes === 0 && bytes.length === chunkBytes) {
       logger.error({ bytes: bytes.length }, 'a line of the log is too long to be a record, skipping it');
       metrics.unreadable.inc();
       await this.#move({ offset: this.#position.offset + bytes.length });
       return 'batch';
     }
+    // Dropped records are reported even if no line follows them.
+    if (chunk.bytes === 0 && this.#position.dropped.length === 0) return 'none';
     const isRest = bytes.length < chunkBytes && chunk.records.length + chunk.unreadable < this.#lines;
-    if (!(await this.#send(chunk.records))) return 'batch';
+    if (!(await this.#send(file, chunk.records))) return 'batch';
     metrics.shipped.inc(chunk.records.length);
     metrics.unreadable.inc(chunk.unreadable);
     await this.#move({ offset: this.#position.offset + chunk.bytes, dropped: [] });
@@ -124,12 +119,27 @@ class Shipper {
     return isRest ? 'rest' : 'batch';
   }
 
-  /** @returns false where the batch has to be smaller */
-  async #send(records: readonly Attributes[]): Promise<boolean> {
+  /** Records that were sent before keep their ids, so sending them again changes nothing. */
+  async #restartIfTruncated(file: LogFile): Promise<void> {
+    const { offset } = this.#position;
+    if ((await file.size()) >= offset) return;
+    this.#options.logger.error(
+      { offset },
+      'the log is shorter than the part already sent, reading it again from its start',
+    );
+    this.#freedAt = 0;
+    await this.#move({ offset: 0 });
+  }
+
+  /** @returns false if the batch must be read again: smaller, or without records that were dropped since */
+  async #send(file: LogFile, records: readonly Attributes[]): Promise<boolean> {
     const { send, signal, logger } = this.#options;
     const resource = { 'service.name': 'gateway', 'service.instance.id': this.#position.gateway };
     const all = [...this.#position.dropped.map(toLossRecord), ...records];
-    const sent = all.length === 0 ? 'acknowledged' : await send({ resource, records: all }, signal);
+    // The log grows while the receiver is away, so the limit has to hold between retries too.
+    const isWanted = (): Promise<boolean> => this.#isWithinLimit(file);
+    const sent = all.length === 0 ? 'acknowledged' : await send({ resource, records: all }, { signal, isWanted });
+    if (sent === 'abandoned') return false;
     if (sent === 'too large' && this.#lines === 1) {
       logger.error('a record is too large for the receiver, skipping it');
       return true;
@@ -138,28 +148,31 @@ class Shipper {
     return sent === 'acknowledged';
   }
 
+  async #isWithinLimit(file: LogFile): Promise<boolean> {
+    const waiting = (await file.size()) - this.#position.offset;
+    this.#options.metrics.waiting.set(waiting);
+    return waiting <= this.#options.limitBytes;
+  }
+
   /** Drops the oldest records where too many wait, and remembers which, so that the receiver learns of it. */
   async #dropOldest(file: LogFile): Promise<void> {
     const { limitBytes, metrics, logger } = this.#options;
-    const size = await file.size();
-    metrics.waiting.set(size - this.#position.offset);
-    if (size - this.#position.offset <= limitBytes) return;
-    const bytes = await file.read(this.#position.offset, chunkBytes);
-    const chunk = readLines(bytes, batchLines);
-    const records = chunk.records.map(readRecord).filter((record): record is GatewayRecord => !('wrong' in record));
-    const dropped = assignRuns(this.#position.dropped.map(toRun), records);
-    const kept = this.#position.dropped.slice(0, this.#position.dropped.length - countKnownRuns(dropped));
-    metrics.dropped.inc(chunk.records.length);
-    logger.error(
-      { records: chunk.records.length, limit: limitBytes },
-      'too many records are waiting, dropping the oldest',
-    );
-    await this.#move({
-      offset: this.#position.offset + (chunk.bytes === 0 ? bytes.length : chunk.bytes),
-      dropped: [...kept, ...dropped.map(({ after }) => toMark(after))],
-    });
-    await this.#free(file);
-    await this.#dropOldest(file);
+    while (!(await this.#isWithinLimit(file))) {
+      const bytes = await file.read(this.#position.offset, chunkBytes);
+      const chunk = readLines(bytes, batchLines);
+      const records = chunk.records.map(readRecord).filter((record): record is GatewayRecord => !('wrong' in record));
+      const runs = assignRuns<NumberedRequest>([], [...this.#position.dropped.map(toRequest), ...records]);
+      metrics.dropped.inc(chunk.records.length);
+      logger.error(
+        { records: chunk.records.length, limit: limitBytes },
+        'too many records are waiting, dropping the oldest',
+      );
+      await this.#move({
+        offset: this.#position.offset + (chunk.bytes === 0 ? bytes.length : chunk.bytes),
+        dropped: runs.flatMap(toMarks),
+      });
+      await this.#free(file);
+    }
   }
 
   async #free(file: LogFile): Promise<void> {
@@ -190,18 +203,22 @@ class Shipper {
   }
 }
 
-/** How many of the runs were known before the batch: those are the last ones, since records come in order. */
-function countKnownRuns(batches: readonly { readonly before: unknown }[]): number {
-  return batches.filter(({ before }) => before !== undefined).length;
+function toRequest({ counter, startNs, endNs }: Mark): NumberedRequest {
+  return { counter: BigInt(counter), startNs: BigInt(startNs), endNs: BigInt(endNs), isLost: true };
 }
 
-function toRun({ counter, startNs, endNs }: Mark): Run {
-  const end = BigInt(endNs);
-  return { id: undefined, newest: BigInt(counter), newestStartNs: BigInt(startNs), newestEndNs: end, lastEndNs: end };
-}
-
-function toMark({ newest, newestStartNs, lastEndNs }: Run): Mark {
-  return { counter: newest.toString(), startNs: newestStartNs.toString(), endNs: lastEndNs.toString() };
+/**
+ * The first and the newest of the dropped records of a run. Without the first, the receiver could not see that a run began: a
+ * number above the highest of the previous run would continue that run.
+ */
+function toMarks({ records: [first], after }: RunBatch<NumberedRequest>): Mark[] {
+  const newest = { counter: after.newest, startNs: after.newestStartNs, endNs: after.lastEndNs };
+  const ends = first === undefined || first.counter === after.newest ? [newest] : [first, newest];
+  return ends.map(({ counter, startNs, endNs }) => ({
+    counter: counter.toString(),
+    startNs: startNs.toString(),
+    endNs: endNs.toString(),
+  }));
 }
 
 /** Says that this number was given out, and that it and those before it that did not come are lost. */

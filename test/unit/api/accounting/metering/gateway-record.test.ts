@@ -159,6 +159,15 @@ test('gaps are the numbers below the highest that did not come; a lost one is in
   assert.equal(formatCounters(batch.records), '{[3,4),[6,7)}');
 });
 
+test('numbers that one loss marker after another covers are one gap', () => {
+  const [batch] = assignRuns([], [record(1, 10, 11, true), record(9, 30, 31, true), record(11, 40, 41)]);
+  assert.ok(batch !== undefined);
+  assert.deepEqual(findGaps(batch), [
+    { counters: [1n, 9n], afterNs: undefined, beforeNs: 30n },
+    { counters: [10n, 10n], afterNs: 30n, beforeNs: 40n },
+  ]);
+});
+
 test('runs of a process are distinguished for any traffic, in the order in which it is logged', () => {
   const runs = fc.array(fc.array(fc.tuple(fc.nat(50), fc.nat(500)), { minLength: 2, maxLength: 30 }), {
     minLength: 1,

@@ -136,6 +136,38 @@ test('a number that does not come is missing, then lost, and withdrawn when it c
   assert.deepEqual(await database.query(losses, []), []);
 });
 
+test('the first loss marker of a run begins it, although its newest one is above the highest number of the run before', async () => {
+  const marker = (counter: number, secondsAgo: number): Attributes => ({
+    ...record(counter, secondsAgo),
+    'moorage.lost': 'true',
+  });
+  const body = logs(
+    'markers',
+    marker(1, 30),
+    marker(3, 30),
+    marker(1, 20),
+    marker(10, 20),
+    ...[12, 11].map((counter) => record(counter, 20)),
+  );
+  for (const _ of ['sent', 'sent again']) {
+    assert.equal((await post(body)).status, 200);
+    assert.deepEqual(await database.query(accounts, ['markers']), [
+      account(3, 0, { missing: 3 }),
+      account(12, 2, { missing: 10 }),
+    ]);
+  }
+  await database.query(declareLosses, [-1]);
+  const losses = {
+    name: 'test-marked-losses',
+    text: "select first::int, last::int from metering.loss where gateway = 'markers' order by instance, first",
+    row: z.unknown(),
+  };
+  assert.deepEqual(await database.query(losses, []), [
+    { first: 1, last: 3 },
+    { first: 1, last: 10 },
+  ]);
+});
+
 test('refuses what is not from a gateway, or not a batch', async () => {
   const body = logs('bad', record(1));
   const status = async (given: Uint8Array, headers: Record<string, string>): Promise<number> =>
