@@ -250,18 +250,22 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     server.kill(signal);
     await ended;
   };
-  // Its own processes only: each backend is a child of the one that was started here.
+  // Its own processes only: each backend is a child of the one that was started here, which may start another while they are
+  // listed.
   const signal = (name: 'SIGSTOP' | 'SIGCONT'): void => {
     const { pid } = server;
     if (pid === undefined) return;
-    for (const id of [pid, ...listChildren(pid)]) {
-      try {
-        process.kill(id, name);
-      } catch (error) {
-        // It has ended since it was listed.
-        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    const signaled = new Set<number>();
+    for (let left = [pid]; left.length > 0; left = listChildren(pid).filter((id) => !signaled.has(id)))
+      for (const id of left) {
+        signaled.add(id);
+        try {
+          process.kill(id, name);
+        } catch (error) {
+          // It has ended since it was listed.
+          if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+        }
       }
-    }
   };
   const atExit = (): void => void server.kill('SIGQUIT');
   process.once('exit', atExit);
