@@ -8,9 +8,6 @@ const alone = ['absence', 'resilience', 'rollback', 'rollout', 'swap', 'workers'
   (name) => `test/e2e/${name}.test.ts`,
 );
 
-/** End-to-end files wait for the cluster half of the time, and integration files compute meanwhile. */
-const systemWorkers = 4;
-
 const databaseSnapshot = 'test/support/ledger/snapshot.ts';
 
 interface Project {
@@ -74,7 +71,7 @@ export default defineConfig({
         name: 'integration',
         include: ['test/integration/**/*.test.ts'],
         seconds: 600,
-        maxWorkers: systemWorkers,
+        maxWorkers: 3,
         group: 1,
         globalSetup: [databaseSnapshot, 'test/support/servers/shared-servers.ts'],
       }),
@@ -83,11 +80,12 @@ export default defineConfig({
         include: ['test/e2e/**/*.test.ts'],
         exclude: ['test/e2e/last/**', ...alone],
         seconds: 1200,
-        maxWorkers: systemWorkers,
-        group: 1,
+        // They wait for the cluster most of the time, so more than there are cores.
+        maxWorkers: 3,
+        group: 2,
       }),
-      project({ name: 'e2e-alone', include: alone, seconds: 1200, maxWorkers: 1, group: 2 }),
-      project({ name: 'teardown', include: ['test/e2e/last/**/*.test.ts'], seconds: 300, maxWorkers: 1, group: 3 }),
+      project({ name: 'e2e-alone', include: alone, seconds: 1200, maxWorkers: 1, group: 3 }),
+      project({ name: 'teardown', include: ['test/e2e/last/**/*.test.ts'], seconds: 300, maxWorkers: 1, group: 4 }),
     ],
     coverage: {
       provider: 'v8',

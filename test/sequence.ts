@@ -4,15 +4,15 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files of more than a minute on a machine of two cores, in the order in which they begin. */
 export const longFiles: readonly string[] = [
-  ...['attack', 'tools', 'app-manifest', 'sleep', 'rejections', 'kinds', 'data', 'services', 'hostile', 'sandbox'].map(
-    (name) => `e2e/${name}`,
-  ),
   ...[
     ...['monitoring/firing-absence', 'pipeline/pipeline', 'tools/render-diagram-browser', 'pipeline/languages'],
     ...['monitoring/firing-builds', 'operator/resilience', 'api/schemathesis', 'monitoring/firing-processes'],
     ...['monitoring/firing', 'tools/render-diagram', 'tools/check-grammar-languages', 'operator/sleep'],
     ...['tools/run-code-python', 'ledger/outages', 'tools/convert-to-pdf', 'models/models', 'models/comparisons'],
   ].map((name) => `integration/${name}`),
+  ...['attack', 'sleep', 'tools', 'rejections', 'services', 'kinds', 'sandbox', 'app-manifest', 'data'].map(
+    (name) => `e2e/${name}`,
+  ),
   // Those that run alone. The kubelet restarts what resilience has killed later and later, and any file after it would wait.
   ...['rollback', 'absence', 'workers', 'rollout', 'swap', 'resilience'].map((name) => `e2e/${name}`),
 ];

@@ -79,13 +79,6 @@ const e2e: TestStage = {
   limitMs: 45 * minutes,
   gate: false,
 };
-/** In one run, in which they share the workers. */
-const system: TestStage = {
-  ...e2e,
-  name: 'integration and e2e',
-  projects: [...integration.projects, ...e2e.projects],
-  limitMs: 75 * minutes,
-};
 /** Takes the cluster down, so only where nobody wants to go on using it. */
 const last: TestStage = { kind: 'tests', name: 'teardown', projects: ['teardown'], limitMs: 5 * minutes, gate: false };
 
@@ -95,8 +88,8 @@ const sets: Readonly<Record<string, readonly (readonly Stage[])[]>> = {
   unit: [[unit]],
   integration: [[integration]],
   e2e: [[cluster], [e2e]],
-  // Unit tests have limits of time of their own, so nothing runs beside them.
-  test: [[unit], [sources, cluster], [system]],
+  // Unit tests have limits of time of their own, so here nothing runs beside them.
+  test: [[sources], [unit], [integration], [cluster], [e2e]],
 };
 
 /** Stages of a command; with CI set, `test` also proves that `down` leaves nothing. */

