@@ -102,7 +102,7 @@ export const goodSpec = record({
         fc.constantFrom('', '.git'),
       )
       .map(([server, owner, name, suffix]) => `${server}/${owner}/${name}${suffix}`),
-    revision: maybe(letters(`${lower}._/-`, 0, 20).map((text) => `v${text.replaceAll('..', '.')}`)),
+    revision: maybe(letters(`${lower}._/-`, 0, 20).map((text) => `v${text.replace(/\.+/g, '.')}`)),
     path: maybe(relativePath),
     interval: maybe(seconds(30, 7 * 86_400)),
   }),
