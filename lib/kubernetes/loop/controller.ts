@@ -23,6 +23,7 @@
 //       },
 //     }));
 //     await manager.run();                                         // until SIGTERM; leads, drains, releases the lease
+import { setImmediate as waitForEvents } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import { type Clock, applyJitter, sleep, systemClock } from '../clock.ts';
 import { ApiError, isApiStatus, LeadershipLostError, toErrorMessage, StallingError, WaitingError } from '../errors.ts';
@@ -191,6 +192,9 @@ class QueueController implements Controller {
       this.#begun.delete(key);
       this.#queue.finish(key);
       this.#measure();
+      // A reconcile that finds nothing to do waits for nothing, so a resync of many keys would keep changes, probes and the
+      // renewal of the lease waiting until its end.
+      await waitForEvents();
     }
   }
 

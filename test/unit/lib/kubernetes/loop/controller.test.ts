@@ -197,6 +197,19 @@ test('workers work side by side, up to their number', async (t) => {
   await waitUntil(() => controller.idle);
 });
 
+test('a change during a resync is reconciled before the rest, even if no reconcile waits for anything', async (t) => {
+  const { store, seen, controller } = bench(t, ok, { resyncMs: 0 });
+  store.replace(Array.from({ length: 500 }, (_, index) => object(`app-${index}`)));
+  await waitUntil(() => seen.length === 500 && controller.idle);
+  controller.resync();
+  setImmediate(() => {
+    store.set(object('app-499', 2));
+  });
+  await waitUntil(() => controller.idle);
+  const place = seen.slice(500).indexOf('apps/app-499');
+  assert.ok(place >= 0 && place < 50, `reconciled after ${place} others`);
+});
+
 test('the resync enqueues every own key about as often as configured', async (t) => {
   const children = createStore();
   const own = createStore();
