@@ -14,10 +14,10 @@ WORKDIR /app
 
 FROM base AS dependencies
 COPY package.json package-lock.json .npmrc ./
-# Of mermaid only the one file for browsers is used, of Tesseract the small models and the engine for them, of PDFium
+# Of mermaid only its parts for browsers are used, of Tesseract the small models and the engine for them, of PDFium
 # what Node loads, of eld the small data: the rest is 300 MB.
 RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts \
- && find node_modules/mermaid/dist -mindepth 1 ! -name mermaid.min.js -delete \
+ && find node_modules/mermaid/dist -type f ! -name mermaid.esm.min.mjs ! -path '*/chunks/mermaid.esm.min/*.mjs' -delete \
  && rm -r node_modules/@tesseract.js-data/*/4.0.0 \
  && find node_modules/tesseract.js-core -name 'tesseract-core*' ! -name '*-lstm.js' ! -name '*-lstm.wasm' -delete \
  && find node_modules/@embedpdf/pdfium/dist \( -name '*.map' -o -name '*.browser.js' -o -name '*.cjs' \) -delete \

@@ -29,6 +29,12 @@ export interface Chromium {
 /** Maximum JavaScript heap of a page. */
 const heapMb = 384;
 
+const disabledFeatures = [
+  ...['Translate', 'OptimizationHints', 'MediaRouter', 'DialMediaRouteProvider', 'DnsOverHttps'],
+  // Two pages that Chromium, unlike its headless shell, loads for the address bar of every window: half of the work.
+  ...['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup'],
+];
+
 /**
  * Chromium's own sandbox needs namespaces, which a container does not have. The worker's limits contain it instead and, in a
  * cluster, its pod without network and secrets. `page.ts` answers or blocks every request of a page; as a second line of
@@ -47,7 +53,7 @@ const options = [
     '--no-pings',
     '--no-default-browser-check',
   ],
-  ...['--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,DnsOverHttps', '--mute-audio'],
+  ...[`--disable-features=${disabledFeatures.join(',')}`, '--mute-audio'],
   // Identical pictures on every machine.
   ...['--force-color-profile=srgb', '--font-render-hinting=none', '--disable-lcd-text', '--hide-scrollbars'],
   ...['--lang=en-US', `--js-flags=--max-old-space-size=${heapMb}`, 'about:blank'],

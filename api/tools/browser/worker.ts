@@ -1,7 +1,6 @@
 // Draws in a browser: Mermaid diagrams, and SVG with text or HTML that resvg cannot draw. Runs in a worker process that
 // keeps the browser and prepares the next page, so that a call starts with everything loaded and never shares its page.
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { readdirSync, readFileSync } from 'node:fs';
 import { Problem } from '../../../lib/problem.ts';
 import { drawMermaid } from '../builtin/render-diagram/mermaid/mermaid.ts';
 import { serviceOff, toolFailed, toolLimit } from '../problems.ts';
@@ -16,13 +15,20 @@ const script = 'text/javascript; charset=utf-8';
 const readNear = (path: string): Buffer => readFileSync(new URL(path, import.meta.url));
 const files: PageFiles = {
   '/': { type: 'text/html; charset=utf-8', body: readNear('page.html') },
-  '/mermaid.js': {
-    type: script,
-    body: readFileSync(fileURLToPath(import.meta.resolve('mermaid/dist/mermaid.min.js'))),
-  },
+  ...readMermaid(),
   '/flatten.js': { type: script, body: readNear('../builtin/render-diagram/mermaid/flatten.js') },
   '/in-page.js': { type: script, body: readNear('../builtin/render-diagram/mermaid/in-page.js') },
 };
+
+/** mermaid in parts: a page loads an eighth of it, and then the parts of its kind of diagram. */
+function readMermaid(): PageFiles {
+  const main = new URL(import.meta.resolve('mermaid/dist/mermaid.esm.min.mjs'));
+  const parts = readdirSync(new URL('chunks/mermaid.esm.min/', main)).filter((name) => name.endsWith('.mjs'));
+  const paths = ['mermaid.esm.min.mjs', ...parts.map((name) => `chunks/mermaid.esm.min/${name}`)];
+  return Object.fromEntries(
+    paths.map((path) => [`/mermaid/${path}`, { type: script, body: readFileSync(new URL(path, main)) }]),
+  );
+}
 
 let browser: Promise<Chromium> | undefined;
 let drawings = 0;

@@ -1,6 +1,7 @@
 // Runs in the page: draws one Mermaid source with mermaid itself, and reports what it could not draw. The HTML in which
 // mermaid sets labels becomes SVG text (`flatten.js`), which every viewer draws.
-/* global mermaid, flatten, inline, makeLegible, document, window, console, XMLSerializer, DOMPoint */
+/* global flatten, inline, makeLegible, document, window, console, XMLSerializer, DOMPoint */
+import mermaid from '/mermaid/mermaid.esm.min.mjs';
 
 /** Keys that a source does not set: they are about safety, or about this program. */
 const ours = ['secure', 'securityLevel', 'startOnLoad', 'maxTextSize', 'suppressErrorRendering', 'maxEdges'];
