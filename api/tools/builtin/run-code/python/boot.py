@@ -1,12 +1,15 @@
 # Runs the caller's code in this interpreter, and writes what came of it behind a mark at the end of standard output.
-# A fresh interpreter runs each call, so nothing here has to be hidden from the code or put back after it.
+# A fresh interpreter runs each call, so nothing here has to be hidden from the code or put back after it. Modules in C do
+# the work of ast and json, which take longer to import than most code runs.
 import sys
 
 
 def main():
-    import ast, builtins, json, linecache
+    import _ast, builtins
 
-    task = json.loads(sys.stdin.buffer.read())
+    only_ast = 0x400
+    json = Json()
+    task = json.loads(sys.stdin.buffer.read().decode())
     code, mark, limit = task["code"], task["mark"], task["limit"]
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     builtins.exit = builtins.quit = sys.exit
@@ -14,17 +17,17 @@ def main():
     sys.modules["__main__"] = module
     if "input" in task:
         module.input = task["input"]
-    linecache.cache["code.py"] = (len(code), None, code.splitlines(True), "code.py")
+    sys.meta_path.insert(0, Lines(code))
     if "asyncio" in code:
         run_asyncio_without_sockets()
 
     def run():
-        body = ast.parse(code, "code.py")
-        last = body.body.pop().value if body.body and isinstance(body.body[-1], ast.Expr) else None
+        body = compile(code, "code.py", "exec", only_ast)
+        last = body.body.pop().value if body.body and isinstance(body.body[-1], _ast.Expr) else None
         exec(compile(body, "code.py", "exec"), module.__dict__)
         if last is None:
             return None
-        return eval(compile(ast.Expression(last), "code.py", "eval"), module.__dict__)
+        return eval(compile(_ast.Expression(last), "code.py", "eval"), module.__dict__)
 
     result = {"ok": True, "value": None, "value_type": "NoneType", "value_text": "None", "truncated": False, "error": None}
     try:
@@ -51,6 +54,47 @@ def main():
     # What the code has put in the place of standard output does not get this.
     sys.__stdout__.buffer.write(mark.encode() + json.dumps(result).encode())
     sys.__stdout__.buffer.flush()
+
+
+class Lines:
+    """Gives linecache the lines of the code when it is imported, which is when something needs them."""
+
+    def __init__(self, code):
+        self.code = code
+
+    def find_spec(self, name, path, target=None):
+        if name != "linecache":
+            return None
+        sys.meta_path.remove(self)
+        spec = next(found for finder in sys.meta_path if (found := finder.find_spec(name, path, target)))
+        self.loader, spec.loader = spec.loader, self
+        return spec
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        self.loader.exec_module(module)
+        module.cache["code.py"] = (len(self.code), None, self.code.splitlines(True), "code.py")
+
+
+class Json:
+    """json.loads() and json.dumps() with their defaults."""
+
+    strict, object_hook, object_pairs_hook, parse_float, parse_int, parse_constant, memo = True, None, None, float, int, float, {}
+
+    def __init__(self):
+        import _json
+
+        self.quote, self.make_encoder, self.scan = _json.encode_basestring_ascii, _json.make_encoder, _json.make_scanner(self)
+
+    def loads(self, text):
+        return self.scan(text, 0)[0]
+
+    def dumps(self, value):
+        if isinstance(value, str):
+            return self.quote(value)
+        return "".join(self.make_encoder({}, None, self.quote, None, ": ", ", ", False, False, True)(value, 0))
 
 
 def described(value):
@@ -117,15 +161,17 @@ def plain(value, above):
 
 
 def of_many(value, above):
-    import collections, dataclasses
+    import _collections, _collections_abc as abc
 
-    if isinstance(value, collections.abc.Mapping):
+    if isinstance(value, abc.Mapping):
         return {key if isinstance(key, str) else described(key): plain(part, above) for key, part in value.items()}
-    if isinstance(value, (list, tuple, collections.abc.Set, collections.deque, collections.abc.MappingView, range, bytes, bytearray)):
+    if isinstance(value, (list, tuple, abc.Set, _collections.deque, abc.MappingView, range, bytes, bytearray)):
         return [plain(part, above) for part in value]
     if type(value).__module__ == "array":
         return [plain(part, above) for part in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if hasattr(type(value), "__dataclass_fields__"):
+        import dataclasses
+
         return {field.name: plain(getattr(value, field.name), above) for field in dataclasses.fields(value)}
     if type(value).__module__ == "datetime" and hasattr(value, "isoformat"):
         return value.isoformat()
