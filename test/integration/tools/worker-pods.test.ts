@@ -12,6 +12,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { serialize } from 'node:v8';
 import { afterEach, describe, test } from 'vitest';
 import { z } from 'zod';
+import type { CodeTask } from '../../../api/tools/builtin/run-code/outcome.ts';
 import { createRunCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { createRemoteWorkers } from '../../../api/tools/engine/workers/remote/remote-workers.ts';
@@ -54,8 +55,13 @@ function client(port: number, options = {}): Workers {
 }
 
 const by = (owner: string, more: Partial<WorkerCall> = {}): WorkerCall => ({ owner, ...more });
-const code = (text: string): unknown => ({ code: text, input: undefined });
+const code = (text: string): CodeTask => ({ code: text, input: undefined });
 const endless = { module, input: code('for (;;);'), timeoutMs: 20_000, memoryMb: 192 };
+/** Keeps a worker without using the processor. */
+const idle = {
+  ...endless,
+  input: { ...code('await new Promise((resolve) => setTimeout(resolve, 50_000))'), limitMs: 60_000 },
+};
 const short = { module, input: code('1 + 1'), memoryMb: 192 };
 
 describe("a workers' pod", () => {
@@ -71,7 +77,7 @@ describe("a workers' pod", () => {
     const pod = await startPod(port);
     const workers = client(port);
     const lost = assert.rejects(
-      workers.run(endless, by('one')),
+      workers.run(idle, by('one')),
       isProblem('tool-busy', /The worker of this call was stopped\. Try again in 5 seconds\./),
     );
     await sleep(1_500);
@@ -92,7 +98,7 @@ describe("a workers' pod", () => {
     const pod = await startPod(port);
     const workers = client(port);
     const running = workers.run(
-      { module, input: code('const end = Date.now() + 4000; while (Date.now() < end); "done"'), memoryMb: 192 },
+      { module, input: code('await new Promise((resolve) => setTimeout(resolve, 4_000)); "done"'), memoryMb: 192 },
       by('one'),
     );
     await sleep(2_000);
@@ -152,7 +158,7 @@ describe('several pods', () => {
     const workers = client(port, { resolve: () => Promise.resolve(['127.0.0.3', '127.0.0.1', '127.0.0.2']) });
     const gone = new AbortController();
     const ends = (owner: string): Promise<void> =>
-      assert.rejects(workers.run(endless, by(owner, { signal: gone.signal })));
+      assert.rejects(workers.run(idle, by(owner, { signal: gone.signal })));
     const calls = [ends('one'), ends('two')];
     await waitUntil(() => isDeepStrictEqual(running(pods), [1, 1]));
     calls.push(ends('three'), ends('four'));

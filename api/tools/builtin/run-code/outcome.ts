@@ -1,5 +1,15 @@
-// The outcome of running code, in any language, the text that it wrote, and the memory limits of Python, which the tool
-// and its worker process share.
+// The outcome of running code, in any language, the text that it wrote, and the limits of time and memory, which the
+// tool and its worker processes share.
+
+/** A task of a worker process. */
+export interface CodeTask {
+  readonly code: string;
+  readonly input: unknown;
+  /** How long the code may run. */
+  readonly limitMs?: number;
+}
+
+export const defaultLimitMs = 5_000;
 
 export interface Fault {
   readonly name: string;

@@ -4,7 +4,7 @@ import { createValidationProblem } from '../../../http/index.ts';
 import { jsonField } from '../../engine/reading.ts';
 import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool } from '../../tool.ts';
-import { processMb } from './outcome.ts';
+import { defaultLimitMs, processMb, type CodeTask } from './outcome.ts';
 
 /** The worker that runs JavaScript. */
 export const runCodeModule = new URL('worker.ts', import.meta.url);
@@ -51,7 +51,15 @@ const output = z.object({
   duration_ms: z.number().describe('Run time in milliseconds.'),
 });
 
-export function createRunCodeTool({ workers }: ToolDependencies): Tool {
+export interface RunCodeOptions {
+  /** How long code may run; default 5 000, as the description of the tool states. */
+  readonly limitMs?: number;
+}
+
+export function createRunCodeTool(
+  { workers }: ToolDependencies,
+  { limitMs = defaultLimitMs }: RunCodeOptions = {},
+): Tool {
   return defineTool({
     name: 'run_code',
     title: 'Run JavaScript or Python',
@@ -92,10 +100,8 @@ export function createRunCodeTool({ workers }: ToolDependencies): Tool {
             fix: 'Send either input or input_text.',
           },
         ]);
-      const result = await workers.run(
-        { ...(language.startsWith('py') ? python : javascript), input: { code, input: inputText ?? input } },
-        context,
-      );
+      const task: CodeTask = { code, input: inputText ?? input, limitMs };
+      const result = await workers.run({ ...(language.startsWith('py') ? python : javascript), input: task }, context);
       return { result: output.parse(result) };
     },
   });

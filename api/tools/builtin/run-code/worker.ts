@@ -10,10 +10,10 @@ import {
   type QuickJSHandle,
   type QuickJSRuntime,
 } from 'quickjs-emscripten-core';
-import { createFailure, type Fault, type Log, type Outcome } from './outcome.ts';
+import { createFailure, defaultLimitMs, type CodeTask, type Fault, type Log, type Outcome } from './outcome.ts';
 import { answerPlatform } from './platform.ts';
 
-const limits = { ms: 5_000, memory: 64 * 1024 * 1024, stack: 256 * 1024, text: 200_000, logs: 1_000, nesting: 200 };
+const limits = { memory: 64 * 1024 * 1024, stack: 256 * 1024, text: 200_000, logs: 1_000, nesting: 200 };
 const fileName = 'code.js';
 /**
  * JS_EVAL_TYPE_GLOBAL with JS_EVAL_FLAG_ASYNC: a script that can use await anywhere. Returns a promise of {value}.
@@ -25,14 +25,14 @@ const [prelude = '', platform = '', intl = ''] = ['prelude.js', 'platform.js', '
   readFileSync(new URL(name, import.meta.url), 'utf8'),
 );
 
-export default async function run({ code, input }: { code: string; input: unknown }): Promise<unknown> {
+export default async function run({ code, input, limitMs = defaultLimitMs }: CodeTask): Promise<unknown> {
   // A fresh module per call: code that corrupts its memory cannot affect the next call.
   const quickJs = await newQuickJSWASMModuleFromVariant(variant as unknown as QuickJSSyncVariant);
   const runtime = quickJs.newRuntime({ maxStackSizeBytes: limits.stack });
   runtime.setMemoryLimit(limits.memory);
   const context = runtime.newContext();
   const started = performance.now();
-  const sandbox = new Sandbox(runtime, context, input);
+  const sandbox = new Sandbox(runtime, context, { input, limitMs });
   const outcome = await sandbox.run(code);
   return {
     ...outcome,
@@ -49,13 +49,19 @@ class Sandbox {
   readonly #context: QuickJSContext;
   readonly #serializers: QuickJSHandle;
   readonly #timers: QuickJSHandle;
+  readonly #limitMs: number;
   #textLeft = limits.text;
   #late = false;
   #deadline = Number.POSITIVE_INFINITY;
 
-  constructor(runtime: QuickJSRuntime, context: QuickJSContext, input: unknown) {
+  constructor(
+    runtime: QuickJSRuntime,
+    context: QuickJSContext,
+    { input, limitMs }: { readonly input: unknown; readonly limitMs: number },
+  ) {
     this.#runtime = runtime;
     this.#context = context;
+    this.#limitMs = limitMs;
     const write = context.newFunction('write', (level, text) => {
       this.logs.push({ level: context.getString(level), text: this.#cut(context.getString(text)) });
       const open = this.logs.length < limits.logs && this.#textLeft > 0;
@@ -82,7 +88,7 @@ class Sandbox {
   }
 
   async run(code: string): Promise<Outcome> {
-    this.#deadline = performance.now() + limits.ms;
+    this.#deadline = performance.now() + this.#limitMs;
     this.#runtime.setInterruptHandler(() => (this.#late ||= performance.now() > this.#deadline));
     try {
       return await this.#evaluate(this.#toRunnable(code));
@@ -196,7 +202,7 @@ class Sandbox {
     if (this.#late)
       return createFailure({
         name: 'TimeLimit',
-        message: `the code ran longer than ${limits.ms / 1000} s`,
+        message: `the code ran longer than ${this.#limitMs / 1000} s`,
         line: null,
         stack: '',
       });

@@ -7,13 +7,13 @@ import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { z } from 'zod';
-import { createFailure, Logs, type Outcome, type Fault, pythonMb } from '../outcome.ts';
+import { createFailure, defaultLimitMs, Logs, pythonMb, type CodeTask, type Fault, type Outcome } from '../outcome.ts';
 import type { InterpreterTask, InterpreterMessage } from './interpreter.ts';
 import { webAssembly } from './wasi.ts';
 
 /** Memory counts as full from here on: it grows in steps, and the rest is too small for one. */
 const fullBytes = (pythonMb - 4) * 1024 * 1024;
-const limits = { ms: 5_000, startMs: 15_000, text: 200_000, bytes: 4_000_000 };
+const limits = { startMs: 15_000, text: 200_000, bytes: 4_000_000 };
 
 const interpreterResult = z.object({
   ok: z.boolean(),
@@ -32,8 +32,8 @@ const module = await webAssembly.compile(
   ),
 );
 
-export default async function run({ code, input }: { code: string; input: unknown }): Promise<unknown> {
-  const call = new PythonCall(code, input);
+export default async function run(task: CodeTask): Promise<unknown> {
+  const call = new PythonCall(task);
   const started = performance.now();
   const outcome = await call.run();
   return {
@@ -51,6 +51,7 @@ class PythonCall {
   cut = false;
   readonly #mark = `\0${randomUUID()}\0`;
   readonly #run: InterpreterTask;
+  readonly #limitMs: number;
   readonly #decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
   /** Standard output that is held back because it may be the beginning of the mark. */
   #heldBack = '';
@@ -60,7 +61,8 @@ class PythonCall {
   #isMemoryFull = false;
   #fault: Fault | undefined;
 
-  constructor(code: string, input: unknown) {
+  constructor({ code, input, limitMs = defaultLimitMs }: CodeTask) {
+    this.#limitMs = limitMs;
     this.#run = {
       module,
       task: JSON.stringify({ code, mark: this.#mark, limit: limits.text, ...(input === undefined ? {} : { input }) }),
@@ -84,7 +86,11 @@ class PythonCall {
       if (message.kind === 'begun') {
         clearTimeout(timer);
         this.begun = performance.now();
-        timer = setTimeout(end, limits.ms, createFault('TimeLimit', `the code ran longer than ${limits.ms / 1000} s`));
+        timer = setTimeout(
+          end,
+          this.#limitMs,
+          createFault('TimeLimit', `the code ran longer than ${this.#limitMs / 1000} s`),
+        );
       } else if (message.kind === 'wrote') this.#recordOutput(message.stream, message.bytes, end);
       else {
         this.#isMemoryFull = message.bytes >= fullBytes;
