@@ -48,18 +48,31 @@ export interface Judged {
   readonly png?: Uint8Array;
 }
 
-export async function judge(tool: Tool, kind: Kind, each: DiagramCase): Promise<Judged> {
+/** `png`: draws it as PNG too. */
+export async function judge(
+  tool: Tool,
+  kind: Kind,
+  each: DiagramCase,
+  { png = true }: { readonly png?: boolean } = {},
+): Promise<Judged> {
   try {
     const input = { source: each.source, kind };
-    const svg = await call(tool, { ...input, format: 'svg' });
-    const png = await call(tool, { ...input, format: 'png', scale: 1 });
-    const files = { svg: svg.artifact?.bytes ?? new Uint8Array(), png: png.artifact?.bytes ?? new Uint8Array() };
-    return { ...files, ...verdictOf(each, new TextDecoder().decode(files.svg), svg.result) };
+    const { result, bytes: svg } = await draw(tool, { ...input, format: 'svg' });
+    const files = { svg, ...(png ? { png: (await draw(tool, { ...input, format: 'png', scale: 1 })).bytes } : {}) };
+    return { ...files, ...verdictOf(each, new TextDecoder().decode(svg), result) };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     const right = each.refused?.test(error.message) ?? false;
     return { verdict: right ? 'refused, rightly' : 'wrong', words: cell(error.message) };
   }
+}
+
+async function draw(
+  tool: Tool,
+  input: Record<string, unknown>,
+): Promise<{ result: Record<string, unknown>; bytes: Uint8Array }> {
+  const { result, artifact } = await call(tool, input);
+  return { result, bytes: artifact?.bytes ?? new Uint8Array() };
 }
 
 function verdictOf(each: DiagramCase, svg: string, result: Record<string, unknown>): Pick<Judged, 'verdict' | 'words'> {

@@ -1,7 +1,8 @@
 // Starts a real LanguageTool server on loopback, from Maven Central; it has loaded its rules when this returns.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { paths } from '../../../localnode/paths.ts';
@@ -12,9 +13,21 @@ import { findFreePort } from '../free-port.ts';
 const pom = join(paths.root, 'localnode', 'images', 'languagetool', 'pom.xml');
 const version = /<languagetool>([^<]+)</.exec(readFileSync(pom, 'utf8'))?.[1] ?? '';
 
-export async function startLanguageTool(): Promise<LocalServer> {
+/** Its settings as in our image: what it has loaded for one text, it keeps for the next. */
+const image = join(paths.root, 'localnode', 'images', 'languagetool', 'Dockerfile');
+const settings = [...readFileSync(image, 'utf8').matchAll(/\blangtool_(\w+=\w+)/g)].map(([, setting]) => setting);
+
+const germanAndFrench = { 'de-DE': 'Ein Feler, ein Tset.', 'de-CH': 'Ein Feler, ein Tset.', fr: 'Un esssai.' };
+
+/** `texts`: a text with a misspelling in each language that is asked for. */
+export async function startLanguageTool(
+  texts: Readonly<Record<string, string>> = germanAndFrench,
+): Promise<LocalServer> {
   const jars = await runExclusively(install);
   const port = await findFreePort();
+  const folder = mkdtempSync(join(tmpdir(), 'moorage-languagetool-'));
+  const config = join(folder, 'settings');
+  writeFileSync(config, settings.join('\n'));
   // Quick to start rather than quick in the long run.
   const child = spawn(
     'java',
@@ -27,6 +40,8 @@ export async function startLanguageTool(): Promise<LocalServer> {
       'org.languagetool.server.HTTPServer',
       '--port',
       String(port),
+      '--config',
+      config,
     ],
     { stdio: 'ignore' },
   );
@@ -38,18 +53,14 @@ export async function startLanguageTool(): Promise<LocalServer> {
   const url = `http://127.0.0.1:${port}`;
   await alive(url, child);
   // Rules of a language are read when it is asked for first, and its words when one is misspelled.
-  for (const [language, text] of [
-    ['de-DE', 'Ein Feler, ein Tset.'],
-    ['de-CH', 'Ein Feler, ein Tset.'],
-    ['fr', 'Un esssai.'],
-  ] as const)
-    await ask(url, language, text);
+  for (const [language, text] of Object.entries(texts)) await ask(url, language, text);
   return {
     url,
     async stop() {
       process.off('exit', atExit);
       child.kill('SIGKILL');
       await ended;
+      rmSync(folder, { recursive: true });
     },
   };
 }

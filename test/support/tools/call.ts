@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readPart } from '../../../api/http/index.ts';
+import type { Workers } from '../../../api/tools/engine/workers/workers.ts';
 import type { ToolDependencies, Artifact, Tool, ToolContext } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { silent } from '../api/sample.ts';
@@ -53,6 +54,23 @@ export function createContext(some: Partial<ToolContext> = {}): ToolContext {
     models: absent as ToolContext['models'],
     report: () => undefined,
     ...some,
+  };
+}
+
+/**
+ * Workers that give each task less time than its tool asks for, which must be `fromMs` if given: for tasks that use up
+ * their time.
+ */
+export function shortenTasks(
+  workers: Workers,
+  { fromMs, toMs }: { readonly fromMs?: number; readonly toMs: number },
+): Workers {
+  return {
+    run(task, call) {
+      if (fromMs !== undefined) assert.equal(task.timeoutMs, fromMs);
+      return workers.run({ ...task, timeoutMs: Math.min(task.timeoutMs ?? toMs, toMs) }, call);
+    },
+    close: () => workers.close(),
   };
 }
 

@@ -33,8 +33,14 @@ export interface GotenbergLab {
 export async function startGotenbergLab(pages: Record<string, Page>): Promise<GotenbergLab> {
   const listener = await countEverything();
   const web = await startWeb(pages);
-  // Less than callers get, so that the test of a script without end does not last.
-  const gotenberg = await startGotenberg({ allow: [web.host] }, ['--api-timeout=15s', '--log-level=error']);
+  const gotenberg = await startGotenberg({ allow: [web.host] }, [
+    // Less than callers get, so that the test of a script without end does not last. The programs start before.
+    '--api-timeout=10s',
+    '--chromium-auto-start',
+    '--libreoffice-auto-start',
+    '--libreoffice-restart-after=0',
+    '--log-level=error',
+  ]);
   const services = urlServices([web.host], { gotenberg: gotenberg.url });
   const [convert, screenshot] = [createConvertToPdfTool(services), createScreenshotTool(services)];
   const picture: GotenbergLab['picture'] = async (input) => made(await runTool(screenshot, input));

@@ -45,11 +45,20 @@ interface Outcome {
   readonly structured: unknown;
 }
 
-type Run = (url: string, name: string, fields: Record<string, unknown>) => Promise<Outcome>;
+type ToolCall = readonly [url: string, name: string, fields: Record<string, unknown>];
+/** Lists the tools of each call's endpoint and makes the call, one after the other. */
+type Run = (calls: readonly ToolCall[]) => Promise<readonly Outcome[]>;
 
-const official =
-  (mode: 'auto' | 'legacy'): Run =>
-  async (url, name, fields) => {
+const oneByOne =
+  (run: (...call: ToolCall) => Promise<Outcome>): Run =>
+  async (calls) => {
+    const outcomes: Outcome[] = [];
+    for (const call of calls) outcomes.push(await run(...call));
+    return outcomes;
+  };
+
+const official = (mode: 'auto' | 'legacy'): Run =>
+  oneByOne(async (url, name, fields) => {
     const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
     await client.connect(new StreamableHTTPClientTransport(new URL(url)));
     try {
@@ -59,10 +68,10 @@ const official =
     } finally {
       await client.close();
     }
-  };
+  });
 
 const result = z.looseObject({ isError: z.boolean().optional(), structuredContent: z.unknown() });
-const aiSdk: Run = async (url, name, fields) => {
+const aiSdk = oneByOne(async (url, name, fields) => {
   const client = await createMCPClient({ transport: { type: 'http', url } });
   try {
     const tools = await client.tools();
@@ -72,15 +81,16 @@ const aiSdk: Run = async (url, name, fields) => {
   } finally {
     await client.close();
   }
-};
+});
 
-const outcome = z.object({ names: z.array(z.string()), failed: z.boolean(), structured: z.unknown() });
+const outcomes = z.array(z.object({ names: z.array(z.string()), failed: z.boolean(), structured: z.unknown() }));
+/** In one process: most of its time it loads the client. */
 const python =
   (client: string): Run =>
-  async (url, name, fields) => {
+  async (calls) => {
     const program = join(import.meta.dirname, '..', '..', '..', 'support', 'mcp', 'clients.py');
-    const { stdout } = await execa(join(programs, 'python'), [program, client, url, name, JSON.stringify(fields)]);
-    return outcome.parse(JSON.parse(stdout.trim().split('\n').at(-1) ?? ''));
+    const { stdout } = await execa(join(programs, 'python'), [program, client, JSON.stringify(calls)]);
+    return outcomes.parse(JSON.parse(stdout.trim().split('\n').at(-1) ?? ''));
   };
 
 const clients: Readonly<Record<string, Run>> = {
@@ -95,15 +105,19 @@ const clients: Readonly<Record<string, Run>> = {
 for (const [client, run] of Object.entries(clients))
   test(`${client}: lists and calls`, { timeout: 120_000 }, async () => {
     const url = `http://127.0.0.1:${server.port}/mcp`;
-    const ours = await run(url, 'echo', { text: 'ahoy' });
+    const all = await run([
+      [url, 'echo', { text: 'ahoy' }],
+      [url, 'search_tools', { query: 'items' }],
+      [url, 'call_tool', { name: 'shop__list_items', arguments: {} }],
+      [`${url}/shop`, 'shop__list_items', {}],
+    ]);
+    const [ours, searched, called, own] = all;
+    assert.ok(ours !== undefined && searched !== undefined && called !== undefined && own !== undefined);
     assert.ok(ours.names.includes('search_tools') && ours.names.includes('call_tool'), String(ours.names));
-    const searched = await run(url, 'search_tools', { query: 'items' });
-    const called = await run(url, 'call_tool', { name: 'shop__list_items', arguments: {} });
-    const own = await run(`${url}/shop`, 'shop__list_items', {});
     assert.deepEqual(own.names, ['shop__list_items']);
     assert.ok([...ours.names, ...own.names].every((name) => /^[a-zA-Z0-9_-]{1,64}$/.test(name)));
     assert.deepEqual(
-      [ours, searched, called, own].map(({ failed }) => failed),
+      all.map(({ failed }) => failed),
       [false, false, false, false],
     );
     assert.match(JSON.stringify(ours.structured), /"echoed":"ahoy"/);
