@@ -156,8 +156,14 @@ describe('convert_to_pdf', () => {
   });
 
   it('stops an endless script, and continues', async () => {
-    await lab.refuses(lab.convert, { html: '<script>for (;;);</script>' }, 'tool-limit', /longer than one call may/);
-    assert.match((await lab.pdf({ html: 'alive' })).text, /alive/);
+    const impatient = await startGotenbergLab({}, { seconds: 5, office: false });
+    try {
+      const html = '<script>for (;;);</script>';
+      await impatient.refuses(impatient.convert, { html }, 'tool-limit', /longer than one call may/);
+      assert.match((await impatient.pdf({ html: 'alive' })).text, /alive/);
+    } finally {
+      await impatient.stop();
+    }
   });
 });
 

@@ -29,16 +29,25 @@ export interface GotenbergLab {
   stop(): Promise<void>;
 }
 
+export interface GotenbergLabOptions {
+  /** Time of a call; default 30, less than callers get. */
+  readonly seconds?: number;
+  /** Whether office files are converted; default true. */
+  readonly office?: boolean;
+}
+
 /** `pages` may name the web's own address, which is known by then. */
-export async function startGotenbergLab(pages: Record<string, Page>): Promise<GotenbergLab> {
+export async function startGotenbergLab(
+  pages: Record<string, Page>,
+  { seconds = 30, office = true }: GotenbergLabOptions = {},
+): Promise<GotenbergLab> {
   const listener = await countEverything();
   const web = await startWeb(pages);
   const gotenberg = await startGotenberg({ allow: [web.host] }, [
-    // Less than callers get, so that the test of a script without end does not last. The programs start before.
-    '--api-timeout=10s',
+    `--api-timeout=${seconds}s`,
+    // The programs start before the first call, whose time this would be.
     '--chromium-auto-start',
-    '--libreoffice-auto-start',
-    '--libreoffice-restart-after=0',
+    ...(office ? ['--libreoffice-auto-start', '--libreoffice-restart-after=0'] : []),
     '--log-level=error',
   ]);
   const services = urlServices([web.host], { gotenberg: gotenberg.url });
