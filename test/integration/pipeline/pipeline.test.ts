@@ -30,7 +30,9 @@ for (const { fixture, port, path, answer } of apps) {
       args: fixture === 'dockerfile-app' ? [{ name: 'GREETING', value: 'Good day' }] : [],
       env: [],
     };
-    const ended = await lab.through(fixture, { fixture }, { build });
+    // The others begin with base images that are unpacked already.
+    const builder = fixture === 'dockerfile-app' ? 'cold' : 'warm';
+    const ended = await lab.through(fixture, { fixture }, { build }, builder);
     assert.equal(ended.code, 0, ended.log.slice(-3000));
     const result = buildResult.parse(ended.message);
     assert.match(result.image, new RegExp(`^${lab.registry.host}/apps/${fixture}\\.${labUid}@sha256:[0-9a-f]{64}$`));
@@ -46,10 +48,8 @@ test('the same commit produces the same image, and a second build takes its laye
   const images: string[] = [];
   const logs: string[] = [];
   for (let round = 0; round < 2; round += 1) {
-    const pod = await lab.pod(repository, {
-      app: 'again',
-      cache: `${lab.registry.proxy.host}/${formatCacheRepository({ name: 'again', uid: labUid })}`,
-    });
+    const cache = `${lab.registry.proxy.host}/${formatCacheRepository({ name: 'again', uid: labUid })}`;
+    const pod = await lab.pod(repository, { app: 'again', cache }, 'cold');
     const ended = await pod.upTo('build');
     assert.equal(ended.code, 0, ended.log.slice(-2000));
     images.push(buildResult.parse(ended.message).image);
@@ -70,11 +70,9 @@ test("replaces a cache that is too large with the image's own, which the next bu
   const filled: (string | null)[][] = [];
   for (let round = 0; round < 2; round += 1) {
     const files = { 'index.html': `<p>round ${round}</p>\n` };
-    const pod = await lab.pod(await lab.repositories.add(`large-${round}`, { fixture: 'static', files }), {
-      app: app.name,
-      cache: `${lab.registry.proxy.host}/${formatCacheRepository(app)}`,
-      cacheBytes: 1_000,
-    });
+    const cache = `${lab.registry.proxy.host}/${formatCacheRepository(app)}`;
+    const repository = await lab.repositories.add(`large-${round}`, { fixture: 'static', files });
+    const pod = await lab.pod(repository, { app: app.name, cache, cacheBytes: 1_000 }, 'warm');
     const ended = await pod.upTo('build');
     assert.equal(ended.code, 0, ended.log.slice(-2000));
     assert.equal(ended.log.includes('larger than this installation keeps'), round === 0);
@@ -151,7 +149,8 @@ test('a Dockerfile cannot use the images of other apps', async () => {
     `FROM ${image.slice(lab.registry.host.length + 1)}\n`,
     `FROM ${image.replace(lab.registry.host, lab.registry.proxy.host)}\n`,
   ].entries()) {
-    const ended = await lab.through(`thief-${index}`, { fixture: 'static', files: { Dockerfile: dockerfile } });
+    const content = { fixture: 'static', files: { Dockerfile: dockerfile } };
+    const ended = await lab.through(`thief-${index}`, content, {}, 'cold');
     assert.equal(ended.code, 42, ended.log.slice(-2000));
     assert.ok('rejected' in ended.message);
     assert.equal(ended.message.findings[0]?.rule, 'build/base-image', JSON.stringify(ended.message));

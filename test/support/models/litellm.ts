@@ -1,10 +1,11 @@
 // Starts a real LiteLLM proxy on loopback: installed from PyPI once, mock models that cost by its price map, its own
-// spend records collected.
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+// spend records collected. The files of a run share a process that has imported LiteLLM, and each gets forks of it.
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
@@ -13,6 +14,7 @@ import { parseExact } from '../../../api/models/router/openrouter.ts';
 import { runExclusively } from '../exclusively.ts';
 import { paths } from '../../../localnode/paths.ts';
 import { findFreePort } from '../free-port.ts';
+import { openLease } from '../servers/lease.ts';
 
 /** The newest version whose dependencies can be had from a mirror that lags behind. */
 const version = '1.106.0';
@@ -52,35 +54,92 @@ export interface LiteLlm {
 
 /** Starts the proxy. Stop it at the end. */
 export async function startLiteLlm(models: readonly MockModel[], workers = 1): Promise<LiteLlm> {
-  const program = await runExclusively(install);
   const folder = mkdtempSync(join(tmpdir(), 'moorage-litellm-'));
   const key = 'sk-platform-0123456789';
-  const spendLog = join(folder, 'spend.jsonl');
-  const spendRows = join(folder, 'rows.jsonl');
   const port = await findFreePort();
+  const logs = { SPEND_LOG: join(folder, 'spend.jsonl'), SPEND_ROWS: join(folder, 'rows.jsonl') };
   writeFileSync(join(folder, 'spend_log.py'), writer);
   writeFileSync(join(folder, 'config.yaml'), stringify(buildConfig(models, key)));
-  const child = spawn(
-    program,
-    ['--config', 'config.yaml', '--host', '127.0.0.1', '--port', String(port), '--num_workers', String(workers)],
-    {
-      cwd: folder,
-      stdio: ['ignore', 'ignore', 'ignore'],
-      detached: true,
-      env: {
-        ...process.env,
-        SPEND_LOG: spendLog,
-        SPEND_ROWS: spendRows,
-        LITELLM_LOCAL_MODEL_COST_MAP: 'True',
-        LITELLM_TELEMETRY: 'False',
-        DISABLE_ADMIN_UI: 'True',
-        LITELLM_LOG: 'ERROR',
-        LITELLM_MODE: 'PRODUCTION',
-      },
+  const start = {
+    folder,
+    arguments: ['--config', 'config.yaml', '--host', '127.0.0.1', '--port', String(port)],
+    environment: logs,
+  };
+  // Workers are made by a parent of LiteLLM's own, which imports the application in each of them.
+  const program = (workers === 1 ? await forkShared(start) : undefined) ?? (await spawnProgram(start, workers));
+  const url = `http://127.0.0.1:${port}`;
+  await alive(url, program);
+  return {
+    url,
+    key,
+    async spent(records) {
+      for (;;) {
+        const spent = readSpent(logs.SPEND_LOG);
+        if (spent.size >= records) return spent;
+        await sleep(100);
+      }
     },
-  );
+    spendLogs: () => wholeLines(logs.SPEND_ROWS),
+    async stop() {
+      await program.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Where a LiteLLM runs, its command line, and what its environment has that others' has not. */
+export interface LiteLlmStart {
+  readonly folder: string;
+  readonly arguments: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+interface RunningLiteLlm {
+  isRunning(): boolean;
+  stop(): Promise<void>;
+}
+
+/** A fork for as long as this file runs. @returns undefined outside of a run that shares servers */
+async function forkShared(start: LiteLlmStart): Promise<RunningLiteLlm | undefined> {
+  const lease = await openLease();
+  if (lease === undefined) return undefined;
+  const pid = await lease.request({ want: 'litellm', start }, z.int());
+  return {
+    isRunning: () => isProcess(pid),
+    async stop() {
+      lease.end();
+      while (isProcess(pid)) await sleep(20);
+    },
+  };
+}
+
+function isProcess(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+const environment = {
+  LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+  LITELLM_TELEMETRY: 'False',
+  DISABLE_ADMIN_UI: 'True',
+  LITELLM_LOG: 'ERROR',
+  LITELLM_MODE: 'PRODUCTION',
+};
+
+async function spawnProgram(start: LiteLlmStart, workers: number): Promise<RunningLiteLlm> {
+  const program = await runExclusively(install);
+  const child = spawn(program, [...start.arguments, '--num_workers', String(workers)], {
+    cwd: start.folder,
+    stdio: ['ignore', 'ignore', 'ignore'],
+    detached: true,
+    env: { ...process.env, ...environment, ...start.environment },
+  });
+  const isRunning = (): boolean => child.pid !== undefined && child.exitCode === null && child.signalCode === null;
   const atExit = (): void => {
-    endGroup(child);
+    if (isRunning()) endGroup(child.pid);
   };
   // A test that is stopped from outside says so by a signal, which runs no exit handlers.
   const atSignal = (): void => {
@@ -88,29 +147,88 @@ export async function startLiteLlm(models: readonly MockModel[], workers = 1): P
   };
   process.once('exit', atExit);
   process.once('SIGTERM', atSignal);
-  const url = `http://127.0.0.1:${port}`;
-  await alive(url, child);
   return {
-    url,
-    key,
-    async spent(records) {
-      for (;;) {
-        const spent = readSpent(spendLog);
-        if (spent.size >= records) return spent;
-        await sleep(100);
-      }
-    },
-    spendLogs: () => wholeLines(spendRows),
+    isRunning,
     async stop() {
       process.off('exit', atExit);
       process.off('SIGTERM', atSignal);
       const ended = once(child, 'exit');
-      endGroup(child);
+      atExit();
       await ended;
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }
+
+/** Workers are children of their own. */
+function endGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    // It has ended already.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** A process that has imported LiteLLM, which takes most of a start, and serves nothing itself. */
+export interface LiteLlmParent {
+  /** Starts a LiteLLM. @returns its process id */
+  fork(start: LiteLlmStart): Promise<number>;
+  end(pid: number): void;
+  stop(): Promise<void>;
+}
+
+export async function startLiteLlmParent(): Promise<LiteLlmParent> {
+  const program = await runExclusively(install);
+  const child = spawn(join(dirname(program), 'python3'), ['-c', parent], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, ...environment },
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const read = async (): Promise<number> => {
+    const line = await lines.next();
+    if (line.done === true) throw new Error('the parent of the LiteLLM processes ended');
+    return z.coerce.number().int().parse(line.value);
+  };
+  let reading: Promise<number> = read();
+  return {
+    fork(start) {
+      child.stdin.write(`${JSON.stringify(start)}\n`);
+      reading = reading.then(read);
+      return reading;
+    },
+    end: endGroup,
+    async stop() {
+      const ended = once(child, 'exit');
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
+
+/** Prints 0 once it has imported everything, and then the process id of each fork. */
+const parent = `import ctypes, json, os, signal, sys
+from litellm.proxy import proxy_cli, proxy_server
+# Forks that end need not be waited for.
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+print(0, flush=True)
+for line in sys.stdin:
+    pid = os.fork()
+    if pid > 0:
+        print(pid, flush=True)
+        continue
+    # Ends with this process (PR_SET_PDEATHSIG), however that ends.
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nothing, descriptor)
+    start = json.loads(line)
+    os.chdir(start["folder"])
+    os.environ.update(start["environment"])
+    proxy_cli.run_server.main(start["arguments"], standalone_mode=False)
+    os._exit(0)
+`;
 
 function install(): string {
   const folder = join(paths.cache, 'litellm', version);
@@ -215,17 +333,11 @@ function readSpent(file: string): Map<string, Money> {
   );
 }
 
-async function alive(url: string, child: ChildProcess): Promise<void> {
+async function alive(url: string, program: RunningLiteLlm): Promise<void> {
   for (;;) {
-    if (child.exitCode !== null) throw new Error(`LiteLLM ended with ${child.exitCode}`);
+    if (!program.isRunning()) throw new Error('LiteLLM ended');
     const answer = await fetch(`${url}/health/liveliness`).catch(() => undefined);
     if (answer?.ok === true) return;
     await sleep(200);
   }
-}
-
-/** Workers are children of their own. */
-function endGroup(child: ChildProcess): void {
-  if (child.pid === undefined || child.exitCode !== null) return;
-  process.kill(-child.pid, 'SIGKILL');
 }

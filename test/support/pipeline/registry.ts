@@ -145,32 +145,50 @@ export const ordinaryImages = ['debian-bookworm', 'python-3.11', 'node-24', 'ngi
 export async function fillRegistry(
   registry: TestRegistry,
   names: readonly string[],
-  build: (context: string, args: readonly string[]) => Promise<void>,
+  build: (context: string, args: readonly string[]) => Promise<unknown>,
 ): Promise<void> {
   for (const name of names) {
     const image = images.find((each) => each.name === name);
     if (image === undefined) throw new Error(`there is no image ${name} in the catalog`);
     const archive = await createArchive(image, build);
-    for (const tag of image.tags) {
-      execFileSync('skopeo', [
-        'copy',
-        '--quiet',
-        '--preserve-digests',
-        '--insecure-policy',
-        '--dest-tls-verify=false',
-        '--authfile',
-        join(registry.dockerConfig, 'config.json'),
-        `oci-archive:${archive}`,
-        `docker://${registry.host}/${image.repository}:${tag}`,
-      ]);
-    }
+    const [tag = '', ...otherTags] = image.tags;
+    execFileSync('skopeo', [
+      'copy',
+      '--quiet',
+      '--preserve-digests',
+      '--insecure-policy',
+      '--dest-tls-verify=false',
+      '--authfile',
+      join(registry.dockerConfig, 'config.json'),
+      `oci-archive:${archive}`,
+      `docker://${registry.host}/${image.repository}:${tag}`,
+    ]);
+    await addTags(registry, image.repository, tag, otherTags);
+  }
+}
+
+/** Gives a pushed image further tags. */
+async function addTags(
+  { host, authorization }: TestRegistry,
+  repository: string,
+  tag: string,
+  otherTags: readonly string[],
+): Promise<void> {
+  const url = `http://${host}/v2/${repository}/manifests`;
+  const type = 'application/vnd.oci.image.manifest.v1+json';
+  const pushed = await fetch(`${url}/${tag}`, { headers: { authorization, accept: type } });
+  const manifest = await pushed.arrayBuffer();
+  for (const other of otherTags) {
+    const headers = { authorization, 'content-type': pushed.headers.get('content-type') ?? type };
+    const put = await fetch(`${url}/${other}`, { method: 'PUT', headers, body: manifest });
+    if (!put.ok) throw new Error(`${repository}:${other} could not be pushed: status ${put.status}`);
   }
 }
 
 /** The archive of an image in the cache that `npm run up` uses as well. */
 async function createArchive(
   image: ImageRecipe,
-  build: (context: string, args: readonly string[]) => Promise<void>,
+  build: (context: string, args: readonly string[]) => Promise<unknown>,
 ): Promise<string> {
   const archive = join(paths.cache, 'images', `${image.name}-${await computeImageKey(image)}.tar`);
   if (existsSync(archive)) return archive;

@@ -13,6 +13,17 @@ export const requests = z.discriminatedUnion('want', [
   /** Of the API server of this connection. */
   z.object({ want: z.literal('restart') }),
   z.object({ want: z.literal('postgres') }),
+  /** A folder that labs of pipelines start from. */
+  z.object({ want: z.literal('pipeline-template') }),
+  /** Answered with the id of a process, which is killed when the lease ends. */
+  z.object({
+    want: z.literal('litellm'),
+    start: z.object({
+      folder: z.string(),
+      arguments: z.array(z.string()),
+      environment: z.record(z.string(), z.string()),
+    }),
+  }),
 ]);
 export type LeaseRequest = z.output<typeof requests>;
 

@@ -1,6 +1,7 @@
-// Global setup of the integration tests: API servers and one PostgreSQL for all files of a run. An API server is leased
-// to one file at a time, since CRDs, cluster roles and the namespaces of the chart are the same in all of them; between
-// two files it is emptied. The databases of PostgreSQL are each file's own.
+// Global setup of the integration tests: API servers, one PostgreSQL and one parent of LiteLLM processes for all files of
+// a run. An API server is leased to one file at a time, since CRDs, cluster roles and the namespaces of the chart are the
+// same in all of them; between two files it is emptied. The databases of PostgreSQL and the forks of LiteLLM are each
+// file's own.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -9,6 +10,8 @@ import { createInterface } from 'node:readline';
 import { takeBaseline, type Baseline } from '../kubernetes/baseline.ts';
 import { startOwnApiServer, type OwnApiServer } from '../kubernetes/api-server.ts';
 import { startPostgres, type Postgres } from '../ledger/postgres.ts';
+import { startLiteLlmParent, type LiteLlmParent } from '../models/litellm.ts';
+import { makeTemplate } from '../pipeline/lab.ts';
 import { requests, socketVariable, type ApiServerLease, type PostgresLease } from './lease.ts';
 
 interface PooledServer {
@@ -25,6 +28,8 @@ export default async function setup(): Promise<() => Promise<void>> {
   /** Servers that are being emptied or stopped. */
   const pending = new Set<Promise<void>>();
   let leases = 0;
+  let pipelineTemplate: Promise<string> | undefined;
+  let liteLlm: Promise<LiteLlmParent> | undefined;
   let postgres: Promise<{ readonly server: Postgres; readonly lease: PostgresLease }> | undefined;
 
   async function take(): Promise<PooledServer> {
@@ -50,8 +55,16 @@ export default async function setup(): Promise<() => Promise<void>> {
 
   async function serve(socket: Socket): Promise<void> {
     let leased: PooledServer | undefined;
+    const forks: number[] = [];
     const answer = async (line: string): Promise<unknown> => {
-      const { want } = requests.parse(JSON.parse(line));
+      const request = requests.parse(JSON.parse(line));
+      const { want } = request;
+      if (want === 'litellm') {
+        const pid = await (await (liteLlm ??= startLiteLlmParent())).fork(request.start);
+        forks.push(pid);
+        return pid;
+      }
+      if (want === 'pipeline-template') return (pipelineTemplate ??= makeTemplate(join(folder, 'pipeline')));
       if (want === 'postgres') return (await (postgres ??= startSharedPostgres())).lease;
       if (want === 'restart') {
         await leased?.server.restart();
@@ -70,6 +83,7 @@ export default async function setup(): Promise<() => Promise<void>> {
         socket.write(`${JSON.stringify(reply)}\n`);
       }
     } finally {
+      for (const pid of forks) (await liteLlm)?.end(pid);
       if (leased !== undefined) {
         const work: Promise<void> = giveBack(leased).finally(() => pending.delete(work));
         pending.add(work);
@@ -92,6 +106,7 @@ export default async function setup(): Promise<() => Promise<void>> {
     await Promise.allSettled(pending);
     await Promise.all([...all].map((server) => server.stop()));
     await (await postgres)?.server.stop();
+    await (await liteLlm)?.stop();
     await rm(folder, { recursive: true, force: true });
   };
 }
