@@ -1,7 +1,6 @@
 // The tool lookup_citation: finds a scholarly work by DOI, arXiv id or text, with its BibTeX entry.
 import { z } from 'zod';
-import { plugins, type CSL, type CSLType } from '@citation-js/core';
-import '@citation-js/plugin-bibtex';
+import type { CSL, CSLType } from '@citation-js/core';
 import { Problem } from '../../../../lib/problem.ts';
 import { createValidationProblem } from '../../../http/index.ts';
 import { requireOne } from '../../inputs/fields.ts';
@@ -57,7 +56,8 @@ export function createLookupCitationTool(
       const crossref: CitationSource = { fetcher, base: sources.crossref, signal };
       const archive: CitationSource = { fetcher, base: sources.arxiv, signal };
       const works = await findWorks(crossref, archive, { doi, arxiv, query, count });
-      return { result: { citations: works.map((one) => ({ ...one, bibtex: formatBibtex(one) })) } };
+      const citations = await Promise.all(works.map(async (one) => ({ ...one, bibtex: await formatBibtex(one) })));
+      return { result: { citations } };
     },
   });
 }
@@ -142,8 +142,11 @@ const cslTypes: Readonly<Record<string, CSLType>> = {
   standard: 'standard',
 };
 
-/** The library knows the rules for names, for capitals and for characters that TeX would read as commands. */
-function formatBibtex({
+/**
+ * The library knows the rules for names, for capitals and for characters that TeX would read as commands. It is imported
+ * when it is first needed, because most processes cite nothing.
+ */
+async function formatBibtex({
   doi,
   url,
   type,
@@ -156,7 +159,8 @@ function formatBibtex({
   publisher,
   arxiv,
   ...date
-}: Work): string {
+}: Work): Promise<string> {
+  const [{ plugins }] = await Promise.all([import('@citation-js/core'), import('@citation-js/plugin-bibtex')]);
   const data: CSL = {
     id: doi ?? url,
     type: cslTypes[type] ?? 'document',

@@ -17,7 +17,6 @@ import {
   type Slide,
 } from './deck.ts';
 import { outlineForm, readOutline } from './outline.ts';
-import { createPresentation } from './presentation.ts';
 import { themes } from './draw-blocks.ts';
 import { toPlainText } from './flow.ts';
 import type { ToolDependencies } from '../../tool.ts';
@@ -103,6 +102,8 @@ export function createMakeSlidesTool(services: ToolDependencies): Tool {
     async run(given, context) {
       const { content, model, warnings } = await createContent(given, services, context);
       context.report({ done: 0.8, message: `laying out ${content.slides.length} slides` });
+      // Its library is large, and most processes lay out no deck.
+      const { createPresentation } = await import('./presentation.ts');
       const { bytes, slides } = await createPresentation(content, themes[given.theme]);
       return {
         result: { title: toPlainText(content.title), slides, model, warnings },
