@@ -264,6 +264,8 @@ const longestMessage = 300;
 export class Attempt {
   readonly #options: AttemptOptions;
   readonly #abort = new AbortController();
+  /** Ends the pause between two writes of progress, for a result must not wait for it. */
+  readonly #pause = new AbortController();
   readonly #over = Promise.withResolvers<undefined>();
   #why: 'lost' | 'ending' | undefined;
   #latest: Progress | undefined;
@@ -299,6 +301,7 @@ export class Attempt {
 
   abort(why: 'lost' | 'ending'): void {
     this.#why ??= why;
+    this.#pause.abort();
     this.#abort.abort(
       new Error(why === 'lost' ? 'another process has taken the job over, or it was canceled' : 'the process ends'),
     );
@@ -308,6 +311,7 @@ export class Attempt {
     try {
       const outcome = await this.#run(work).catch((error: unknown) => ({ error }));
       this.#latest = undefined;
+      this.#pause.abort();
       await this.#writing;
       await finish(outcome);
     } finally {
@@ -361,7 +365,7 @@ export class Attempt {
         .catch((error: unknown) => {
           this.#options.log.warn({ err: error, job: this.job.id }, 'cannot write the progress of a job');
         });
-      await sleep(progressMs, undefined, { ref: false, signal: this.#abort.signal }).catch(() => undefined);
+      await sleep(progressMs, undefined, { ref: false, signal: this.#pause.signal }).catch(() => undefined);
     }
   }
 }
