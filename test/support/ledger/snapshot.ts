@@ -19,7 +19,7 @@ const slim = [
   ]),
 ];
 const key = createHash('sha256')
-  .update(JSON.stringify([engine, migrations, slim]))
+  .update(JSON.stringify([engine, migrations, slim, trimLog.toString()]))
   .digest('hex')
   .slice(0, 16);
 const snapshot = join(cache, `ledger-${key}.tar`);
@@ -33,6 +33,7 @@ export default async function setup(): Promise<void> {
   const pglite = await PGlite.create();
   await migrate(new Database(createPgliteDriver(pglite)), migrations);
   for (const statement of slim) await pglite.exec(statement);
+  await trimLog(pglite);
   const dump = await pglite.dumpDataDir('none');
   await pglite.close();
   mkdirSync(cache, { recursive: true });
@@ -40,4 +41,24 @@ export default async function setup(): Promise<void> {
   const draft = `${snapshot}.${process.pid}`;
   writeFileSync(draft, Buffer.from(await dump.arrayBuffer()));
   renameSync(draft, snapshot);
+}
+
+/** Removes what the write-ahead log has from before, and the zeros behind its end: 16 MB that each instance would copy. */
+async function trimLog(pglite: PGlite): Promise<void> {
+  await pglite.exec('select pg_switch_wal()');
+  await pglite.exec('checkpoint');
+  const { rows } = await pglite.query<{ current: string }>('select pg_walfile_name(pg_current_wal_lsn()) as current');
+  const { FS: files } = pglite.Module;
+  const folder = '/pglite/data/pg_wal';
+  for (const name of files.readdir(folder)) {
+    const segment = `${folder}/${name}`;
+    if (!/^[0-9A-F]{24}$/.test(name)) continue;
+    if (name !== rows[0]?.current) files.unlink(segment);
+    else files.truncate(segment, roundUp(files.readFile(segment).findLastIndex((byte) => byte !== 0) + 1));
+  }
+}
+
+/** To whole pages of the log. */
+function roundUp(bytes: number): number {
+  return Math.ceil(bytes / 8_192) * 8_192;
 }

@@ -59,117 +59,144 @@ export interface Timeline {
   /** Lets time pass, with a reconcile every few seconds. */
   run(seconds: number): Moment[];
   readonly last: Moment;
+  /** Another one that goes on from here. */
+  fork(): Timeline;
 }
 
-/** @param options further members of each snapshot */
-export function createTimeline(spec: Deep<HostedAppSpec> = {}, options: Partial<Snapshot> = {}): Timeline {
-  const behaviours = new Map<string, Behaviour>();
-  let status: HostedAppStatus = {};
-  let deployment: Deployment | undefined;
-  let route: Snapshot['route'];
-  let pods: SimulatedPod[] = [];
-  let trial: Deployment | undefined;
-  let trying: SimulatedPod[] = [];
-  let second = 0;
-  let made = 0;
-  let last: Moment | undefined;
+/** Everything that changes as time passes. */
+interface SimulatedWorld {
+  readonly behaviours: Map<string, Behaviour>;
+  status: HostedAppStatus;
+  deployment: Deployment | undefined;
+  route: Snapshot['route'];
+  pods: SimulatedPod[];
+  trial: Deployment | undefined;
+  trying: SimulatedPod[];
+  second: number;
+  made: number;
+  last: Moment | undefined;
+}
 
+/** @param options further members of each snapshot @param world what it begins with; empty by default */
+export function createTimeline(
+  spec: Deep<HostedAppSpec> = {},
+  options: Partial<Snapshot> = {},
+  world: SimulatedWorld = {
+    behaviours: new Map(),
+    status: {},
+    deployment: undefined,
+    route: undefined,
+    pods: [],
+    trial: undefined,
+    trying: [],
+    second: 0,
+    made: 0,
+    last: undefined,
+  },
+): Timeline {
   function rollOut(of: Deployment): void {
     const { replicas, strategy, template } = readSpec(of);
     const hash = template[annotations.template];
     const isWanted = ({ marks }: SimulatedPod): boolean => replicas > 0 && marks[annotations.template] === hash;
-    const hasOther = pods.some((pod) => !isWanted(pod));
-    if (replicas === 0 || strategy === 'Recreate') pods = pods.filter(isWanted);
-    else if (pods.some((pod) => isWanted(pod) && pod.readyAt !== undefined)) pods = pods.filter(isWanted);
+    const hasOther = world.pods.some((pod) => !isWanted(pod));
+    if (replicas === 0 || strategy === 'Recreate') world.pods = world.pods.filter(isWanted);
+    else if (world.pods.some((pod) => isWanted(pod) && pod.readyAt !== undefined))
+      world.pods = world.pods.filter(isWanted);
     // Recreate makes the new pod only once the old one is gone.
-    if (pods.some(isWanted) || replicas === 0 || (strategy === 'Recreate' && hasOther)) return;
-    pods.push(start(template));
+    if (world.pods.some(isWanted) || replicas === 0 || (strategy === 'Recreate' && hasOther)) return;
+    world.pods.push(start(template));
   }
 
   function start(marks: Record<string, string>): SimulatedPod {
-    const behaviour = behaviours.get(marks[annotations.commit] ?? '') ?? 'good';
+    const behaviour = world.behaviours.get(marks[annotations.commit] ?? '') ?? 'good';
     const waiting = { startedAt: undefined, restarts: 0, readyAt: undefined, crashedAt: undefined };
-    return { name: `hello-${(made += 1)}`, marks, behaviour, restartsAt: second, ...waiting };
+    return { name: `hello-${(world.made += 1)}`, marks, behaviour, restartsAt: world.second, ...waiting };
   }
 
   function rollOutTrial(): void {
-    const template = trial === undefined ? undefined : readSpec(trial).template;
-    trying = trying.filter(({ marks }) => marks[annotations.template] === template?.[annotations.template]);
-    if (template !== undefined && trying.length === 0) trying.push(start(template));
+    const template = world.trial === undefined ? undefined : readSpec(world.trial).template;
+    world.trying = world.trying.filter(({ marks }) => marks[annotations.template] === template?.[annotations.template]);
+    if (template !== undefined && world.trying.length === 0) world.trying.push(start(template));
   }
 
   function readTrial(actions: readonly Action[]): void {
     const isTrial = ({ metadata }: KubeObject | Manifest): boolean =>
       metadata.annotations?.[annotations.trial] !== undefined;
     for (const action of actions) {
-      if (action.kind === 'delete' && isTrial(action.object)) trial = undefined;
-      if (action.kind === 'apply' && isTrial(action.manifest)) trial = toObject(action.manifest);
+      if (action.kind === 'delete' && isTrial(action.object)) world.trial = undefined;
+      if (action.kind === 'apply' && isTrial(action.manifest)) world.trial = toObject(action.manifest);
     }
   }
 
   function live(pod: SimulatedPod): void {
-    if (pod.startedAt === undefined && second >= pod.restartsAt) pod.startedAt = second;
+    if (pod.startedAt === undefined && world.second >= pod.restartsAt) pod.startedAt = world.second;
     if (pod.startedAt === undefined) return;
-    const age = second - pod.startedAt;
+    const age = world.second - pod.startedAt;
     const isShaken = pod.behaviour === 'shaky' && pod.restarts >= 4;
     if (!isShaken && age >= lifeSeconds[pod.behaviour]) {
       const backoff = Math.min(300, 10 * 2 ** pod.restarts);
-      Object.assign(pod, { startedAt: undefined, readyAt: undefined, crashedAt: second, restartsAt: second + backoff });
+      Object.assign(pod, {
+        startedAt: undefined,
+        readyAt: undefined,
+        crashedAt: world.second,
+        restartsAt: world.second + backoff,
+      });
       pod.restarts += 1;
-    } else if (age >= readyAfterSeconds) pod.readyAt ??= second;
+    } else if (age >= readyAfterSeconds) pod.readyAt ??= world.second;
   }
 
   function reconcile(): Moment {
-    const of = app(spec, status);
-    const ready = pods.filter(({ readyAt }) => readyAt !== undefined);
+    const of = app(spec, world.status);
+    const ready = world.pods.filter(({ readyAt }) => readyAt !== undefined);
     const snapshot = createSnapshot(of, {
-      now: new Date(now.getTime() + second * 1000),
-      pods: pods.map((pod) => toPod(pod)),
-      route,
-      deployment: deployment === undefined ? undefined : withCounts(deployment, pods, ready),
-      trial: { deployment: trial, pods: trying.map((pod) => toPod(pod)) },
+      now: new Date(now.getTime() + world.second * 1000),
+      pods: world.pods.map((pod) => toPod(pod)),
+      route: world.route,
+      deployment: world.deployment === undefined ? undefined : withCounts(world.deployment, world.pods, ready),
+      trial: { deployment: world.trial, pods: world.trying.map((pod) => toPod(pod)) },
       ...options,
     });
     const { decision, status: next } = decideStatus(snapshot);
-    status = next;
-    deployment = createApplied(decision, 'Deployment');
+    world.status = next;
+    world.deployment = createApplied(decision, 'Deployment');
     readTrial(decision.actions.map(({ action }) => action));
-    route = createApplied(decision, 'HTTPRoute', accepted);
-    const { replicas, template } = readSpec(deployment);
+    world.route = createApplied(decision, 'HTTPRoute', accepted);
+    const { replicas, template } = readSpec(world.deployment);
     const commits = ready.map(({ marks }) => marks[annotations.commit]?.charAt(0) ?? '?');
     return {
-      second,
-      status,
+      second: world.second,
+      status: world.status,
       ready: [...new Set(commits)].join(''),
-      tries: trying.map(({ marks }) => marks[annotations.commit]?.charAt(0) ?? '?').join(''),
+      tries: world.trying.map(({ marks }) => marks[annotations.commit]?.charAt(0) ?? '?').join(''),
       runs: `${replicas} ${template[annotations.commit]?.charAt(0) ?? '?'}`,
     };
   }
 
   return {
     push(behaviour) {
-      const letter = String.fromCharCode('a'.charCodeAt(0) + behaviours.size);
+      const letter = String.fromCharCode('a'.charCodeAt(0) + world.behaviours.size);
       const commit = letter.repeat(40);
-      behaviours.set(commit, behaviour);
+      world.behaviours.set(commit, behaviour);
       const { built: image, source } = createBuiltStatus(commit, {}, app(spec));
-      status = { ...status, built: { ...image, image: digest(letter), commit } as never, source };
+      world.status = { ...world.status, built: { ...image, image: digest(letter), commit } as never, source };
       return letter;
     },
     run(seconds) {
       const moments: Moment[] = [];
-      for (const end = second + seconds; second < end; second += stepSeconds) {
-        if (deployment !== undefined) rollOut(deployment);
+      for (const end = world.second + seconds; world.second < end; world.second += stepSeconds) {
+        if (world.deployment !== undefined) rollOut(world.deployment);
         rollOutTrial();
-        [...pods, ...trying].forEach(live);
-        last = reconcile();
-        moments.push(last);
+        [...world.pods, ...world.trying].forEach(live);
+        world.last = reconcile();
+        moments.push(world.last);
       }
       return moments;
     },
     get last() {
-      if (last === undefined) throw new Error('nothing has run');
-      return last;
+      if (world.last === undefined) throw new Error('nothing has run');
+      return world.last;
     },
+    fork: () => createTimeline(spec, options, structuredClone(world)),
   };
 }
 

@@ -61,8 +61,8 @@ function described(document: unknown, at = '/openapi.json'): RequestListener {
 }
 
 /** Those that /mcp/{slug} lists; none of an app that is not live. */
-async function toolsOf(slug: string): Promise<Tool[]> {
-  const response = await sample.request(`/mcp/${slug}`, {
+async function toolsOf(slug: string, { request } = sample): Promise<Tool[]> {
+  const response = await request(`/mcp/${slug}`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
@@ -78,9 +78,12 @@ async function toolsOf(slug: string): Promise<Tool[]> {
 }
 
 /** Waits until an app has been asked, whatever came of it. */
-async function asked(slug: string): Promise<{ names: readonly string[]; fault: string | undefined }> {
+async function asked(
+  slug: string,
+  { apps } = sample,
+): Promise<{ names: readonly string[]; fault: string | undefined }> {
   for (let tries = 0; tries < 2_500; tries += 1) {
-    const standing = sample.apps.findOperations(slug);
+    const standing = apps.findOperations(slug);
     if (standing !== undefined) return standing;
     await sleep(20);
   }
@@ -327,12 +330,16 @@ for (const [slug, { document, expected }] of Object.entries(hostile)) {
 }
 
 test('lists operations while apps hang, stream endlessly or answer MCP with nonsense', async () => {
-  await sample.host(
+  // An app that hangs is asked until the limit, and MCP alone takes five seconds of it.
+  const brief = await sampleAppsServer({ operationDiscovery: { everyMs: 20, staleMs: 60_000, limitMs: 8_000 } });
+  await brief.host('shop', described(shop), (app) => addAgentPaths(app));
+  while ((await toolsOf('shop', brief)).length === 0) await sleep(20);
+  await brief.host(
     'hangs',
     () => undefined,
     (app) => addAgentPaths(app),
   );
-  await sample.host(
+  await brief.host(
     'floods',
     (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -345,7 +352,7 @@ test('lists operations while apps hang, stream endlessly or answer MCP with nons
     },
     (app) => addAgentPaths(app),
   );
-  await sample.host(
+  await brief.host(
     'nonsense',
     (_request, response) => {
       response
@@ -354,11 +361,12 @@ test('lists operations while apps hang, stream endlessly or answer MCP with nons
     },
     (app) => addAgentPaths(app),
   );
-  assert.equal((await toolsOf('shop')).length, 6);
+  assert.equal((await toolsOf('shop', brief)).length, 6);
   for (const slug of ['hangs', 'floods', 'nonsense']) {
-    const { names, fault } = await asked(slug);
+    const { names, fault } = await asked(slug, brief);
     assert.deepEqual([names, typeof fault], [[], 'string'], slug);
   }
+  await brief.stop();
 });
 
 test('updates operations with the commit, and removes them with the app', async () => {
