@@ -179,7 +179,8 @@ test('Go (oapi-codegen): every operation is generated, compiled and called', { t
   ]);
   const environment = { cwd: module, env: { GOFLAGS: '-mod=mod' } };
   await execa(go, ['get', goRuntime], environment);
-  await execa(go, ['build', '-o', 'calls', '.'], environment);
+  // Without the path of this folder in it, what was compiled before is found in Go's cache.
+  await execa(go, ['build', '-trimpath', '-o', 'calls', '.'], environment);
   const ran = await execa(join(module, 'calls'), [api.url, join(folder, 'calls.json')]);
   const results = z
     .array(z.object({ id: z.string(), status: z.number(), untyped: z.boolean() }))

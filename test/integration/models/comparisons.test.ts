@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createServer, request as send, type Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, test } from 'vitest';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { z } from 'zod';
 import { openLedgerDatabase, type Database } from '../../../api/billing/database/database.ts';
 import { toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
@@ -212,38 +212,42 @@ for (const [covers, quota] of [
     await two.end();
   });
 
-for (const stream of [false, true])
-  test(`more models than calls in flight are allowed, from several callers in parallel: all succeed, within the limits (stream: ${String(stream)})`, async () => {
-    const one = await scene(
-      `more-models-${String(stream)}`,
-      {
-        MOORAGE_CALLS_PER_CALLER: '2',
-        MOORAGE_CALLS_IN_FLIGHT: '3',
-        MOORAGE_FREE_QUOTA_USD: '1',
-      },
-      2,
-    );
-    delayMs = 100;
-    // Two at the same time of each of three callers, of whom nobody has called before.
-    const texts = await Promise.all(
-      [1, 2, 3, 1, 2, 3].map(async (caller, index) => {
-        const body = { prompt: 'Hello', models: five, max_tokens: 50, stream };
-        const response = await post(`${one.apis[index % 2]?.url ?? ''}/api/compare`, body, {
-          'x-forwarded-for': `198.51.${caller}.7`,
-        });
-        return [response.status, await response.text()] as const;
-      }),
-    );
-    for (const [status, text] of texts) {
-      assert.equal(status, 200, text);
-      assert.doesNotMatch(text, /"error"/);
-      assert.equal(text.match(/"cost_source":"billed"/g)?.length, 5, text);
-    }
-    assert.equal(calls, 30);
-    assert.ok(maximumInFlight <= 3, `${maximumInFlight} in flight`);
-    assert.equal((await total(one.ledger)).held, '0');
-    await one.end();
+describe('two replicas', () => {
+  let one: Scene;
+  beforeAll(async () => {
+    const environment = {
+      MOORAGE_CALLS_PER_CALLER: '2',
+      MOORAGE_CALLS_IN_FLIGHT: '3',
+      MOORAGE_FREE_QUOTA_USD: '1',
+    };
+    one = await scene('more-models', environment, 2);
   });
+  afterAll(() => one.end());
+
+  for (const stream of [false, true])
+    test(`more models than calls in flight are allowed, from several callers in parallel: all succeed, within the limits (stream: ${String(stream)})`, async () => {
+      [delayMs, calls, maximumInFlight] = [100, 0, 0];
+      const network = stream ? '198.52' : '198.51';
+      // Two at the same time of each of three callers, of whom nobody has called before.
+      const texts = await Promise.all(
+        [1, 2, 3, 1, 2, 3].map(async (caller, index) => {
+          const body = { prompt: 'Hello', models: five, max_tokens: 50, stream };
+          const response = await post(`${one.apis[index % 2]?.url ?? ''}/api/compare`, body, {
+            'x-forwarded-for': `${network}.${caller}.7`,
+          });
+          return [response.status, await response.text()] as const;
+        }),
+      );
+      for (const [status, text] of texts) {
+        assert.equal(status, 200, text);
+        assert.doesNotMatch(text, /"error"/);
+        assert.equal(text.match(/"cost_source":"billed"/g)?.length, 5, text);
+      }
+      assert.equal(calls, 30);
+      assert.ok(maximumInFlight <= 3, `${maximumInFlight} in flight`);
+      assert.equal((await total(one.ledger)).held, '0');
+    });
+});
 
 test('kill -9 during a comparison: calls not made yet are released, and calls made are looked up', async () => {
   const one = await scene('killed', { MOORAGE_CALLS_PER_CALLER: '2', MOORAGE_FREE_QUOTA_USD: '0.1' });

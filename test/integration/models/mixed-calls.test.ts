@@ -19,9 +19,9 @@ import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
 import { waysIn, type ShownCost } from '../../support/models/ways-in.ts';
 import { chooseRepetitions } from '../../support/repetitions.ts';
 
-const calls = chooseRepetitions({ usual: 240, deep: 10_000 });
+const calls = chooseRepetitions({ usual: 144, deep: 10_000 });
 /** A process is killed after each so many calls. */
-const kills = chooseRepetitions({ usual: 4, deep: 7 });
+const kills = chooseRepetitions({ usual: 2, deep: 7 });
 const between = Math.ceil(calls / kills);
 const replicas = 2;
 /** Calls at once. */

@@ -35,8 +35,8 @@ import {
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 import { chooseRepetitions } from '../../support/repetitions.ts';
 
-/** Of each kind of call at least once for each of 40 callers. */
-const mixedCalls = chooseRepetitions({ usual: 200, deep: 1_000 });
+/** Each of 40 callers calls a few times, and each kind of call comes up with each model. */
+const mixedCalls = chooseRepetitions({ usual: 120, deep: 1_000 });
 let postgres: SharedPostgres;
 let router: LiteLlm;
 const folder = mkdtempSync(join(tmpdir(), 'moorage-models-'));

@@ -21,16 +21,17 @@ interface Walk {
   chain: Buffer;
 }
 
-/** The figures of each day that has links. `found` takes what is wrong. */
+/** The figures of each day that has links. `report` takes what is wrong; `page` links are read at a time. */
 export async function walkLinks(
   transaction: Transaction,
   report: (finding: string) => void,
+  page = 2_000,
 ): Promise<Map<string, DayFigures>> {
   const figures = new Map<string, DayFigures>();
   let walk: Walk | undefined;
   let from: readonly [string, number] = ['-infinity', -1];
   for (;;) {
-    const rows = await transaction.query(links, from);
+    const rows = await transaction.query(links, [...from, page]);
     for (const row of rows) {
       if (walk?.day !== row.day) {
         if (walk !== undefined) figures.set(walk.day, computeFigures(walk));

@@ -16,6 +16,8 @@ export interface RecordOptions {
   readonly witnesses?: readonly unknown[];
   /** For tests: instead of the clock of the database. */
   readonly now?: Date;
+  /** For tests: how many links are read at a time. */
+  readonly page?: number;
 }
 
 export interface RecordVerdict {
@@ -26,13 +28,19 @@ export interface RecordVerdict {
   readonly newest: string | undefined;
 }
 
-export async function verifyRecord({ database, keys, witnesses = [], now }: RecordOptions): Promise<RecordVerdict> {
+export async function verifyRecord({
+  database,
+  keys,
+  witnesses = [],
+  now,
+  page,
+}: RecordOptions): Promise<RecordVerdict> {
   return database.transaction(
     async (transaction) => {
       await transaction.script(statements.oneMoment);
       const findings: string[] = [];
       const report = (finding: string): void => void findings.push(finding);
-      const figures = await walkLinks(transaction, report);
+      const figures = await walkLinks(transaction, report, page);
       const days = await checkDays(await transaction.query(statements.days, []), { figures, keys, report });
       const [kept] = await transaction.query(statements.checkpoint, []);
       const [due] = await transaction.query(statements.due, [now ?? null]);

@@ -10,12 +10,12 @@ const defineStatement = prefixStatements('verify');
 export const oneMoment =
   "set transaction isolation level repeatable read, read only; set local statement_timeout = 0; set local datestyle = 'iso'";
 
-/** Links behind a given one, each with its transaction as the ledger has it now. */
+/** Links behind a given one, at most so many, each with its transaction as the ledger has it now. */
 export const links = defineStatement(
   'links',
   `select l.day::text as day, l.position, l.transaction_id::text as id, l.leaf, encode(l.hash, 'hex') as hash, encode(l.chain, 'hex') as chain,
       ${selectLeaf('l.transaction_id')} as ledger, (select (kept_from + 2)::text from metering.progress) as uses_from
-    from receipts.link l where (l.day, l.position) > ($1::date, $2::integer) order by l.day, l.position limit 2000`,
+    from receipts.link l where (l.day, l.position) > ($1::date, $2::integer) order by l.day, l.position limit $3`,
   z.object({
     day: z.string(),
     position: z.number(),

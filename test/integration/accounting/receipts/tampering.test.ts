@@ -13,7 +13,11 @@ import { rechain, tamperings } from '../../../support/receipts/tamperings.ts';
 const rounds = chooseRepetitions({ usual: tamperings.length, deep: 1_000 });
 const firstDay = Date.UTC(2026, 2, 1);
 const now = '2026-03-06T12:00:00Z';
-const perDay = 420;
+const perDay = chooseRepetitions({ usual: 50, deep: 420 });
+/** More than a tile of the tree has leaves. */
+const longDay = { day: 1, transactions: Math.max(280, perDay) };
+/** Fewer links than a day has. */
+const page = 40;
 
 let postgres: SharedPostgres;
 let client: Client;
@@ -25,7 +29,7 @@ beforeAll(async () => {
   const url = await postgres.createDatabase('tampering');
   const ledger = await openLedgerDatabase(url);
   for (let day = 0; day < 6; day += 1)
-    for (let n = 0; n < perDay; n += 1)
+    for (let n = 0; n < (day === longDay.day ? longDay.transactions : perDay); n += 1)
       await postAt(ledger, {
         reference: `r${day}-${n}`,
         at: new Date(firstDay + day * 86_400_000 + n * (day === 5 ? 100_000 : 200_000)).toISOString(),
@@ -59,7 +63,7 @@ afterAll(async () => {
 beforeEach(() => client.query('begin; set local session_replication_role = replica'));
 afterEach(() => client.query('rollback'));
 
-const findings = async () => (await verifyRecord({ database, keys, now: new Date(now) })).findings;
+const findings = async () => (await verifyRecord({ database, keys, now: new Date(now), page })).findings;
 
 test(`detects all of ${rounds} random manipulations`, async () => {
   assert.deepEqual(await findings(), []);
