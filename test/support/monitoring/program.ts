@@ -37,6 +37,7 @@ export function program({ file, internalPort, variables }: ProgramOptions): Prog
         env: {
           PATH: process.env['PATH'],
           HOME: process.env['HOME'],
+          NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
           ...variables,
           MOORAGE_INTERNAL_PORT: String(internalPort),
           LOG_LEVEL: 'error',
