@@ -2,7 +2,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { stringify, parseAllDocuments } from 'yaml';
+import { parseDocument, stringify } from 'yaml';
 import { z } from 'zod';
 import { getBinaryPath, buildPart } from '../../localnode/binaries/build.ts';
 import { gatewayApiFolder } from '../../localnode/node/addons.ts';
@@ -50,16 +50,20 @@ export function writeValuesFile(values: object): string {
   return path;
 }
 
+let building: Promise<unknown> | undefined;
+/** By default helm waits between its requests, ten seconds for an upgrade of the chart. */
+const unthrottled = { HELM_BURST_LIMIT: '1000', HELM_QPS: '1000' };
+
 /** Runs helm; rejects with what it said. */
 export async function runHelm(args: readonly string[], server?: ApiServer): Promise<string> {
-  await runExclusively(() => buildPart('helm'));
+  await (building ??= runExclusively(() => buildPart('helm')));
   const folders = {
     HELM_CACHE_HOME: join(scratch, 'cache'),
     HELM_CONFIG_HOME: join(scratch, 'config'),
     HELM_DATA_HOME: join(scratch, 'data'),
   };
   return run(getBinaryPath('helm', 'helm'), args, {
-    env: { ...folders, ...server?.environment },
+    env: { ...folders, ...unthrottled, ...server?.environment },
   });
 }
 
@@ -74,10 +78,19 @@ export async function render(values: object): Promise<Rendered[]> {
     '--values',
     writeValuesFile(values),
   ]);
-  return parseAllDocuments(text)
-    .map((document) => document.toJS() as unknown)
+  return text
+    .split(/^---\n(?=# Source: )/m)
+    .map(readDocument)
     .filter((value) => value !== null)
     .map((value) => object.parse(value));
+}
+
+/** Most objects of the chart are the same whatever the values, and the CRD takes long to read. */
+const documents = new Map<string, unknown>();
+
+function readDocument(text: string): unknown {
+  if (!documents.has(text)) documents.set(text, parseDocument(text).toJS());
+  return documents.get(text);
 }
 
 /** Installs or upgrades the release on a real API server. */
@@ -133,13 +146,16 @@ export function findNamed(objects: readonly Rendered[], kind: string, name: stri
   return found;
 }
 
+const variable = z.looseObject({
+  name: z.string(),
+  value: z.string().optional(),
+  valueFrom: z.unknown().optional(),
+});
 const workload = z.looseObject({
   spec: z.looseObject({
     template: z.looseObject({
       spec: z.looseObject({
-        containers: z
-          .array(z.looseObject({ env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })) }))
-          .length(1),
+        containers: z.array(z.looseObject({ env: z.array(variable) })).length(1),
       }),
     }),
   }),
@@ -156,7 +172,10 @@ export function readEnvironment(
   component: 'operator' | 'api' | (string & {}),
 ): Record<string, string | undefined> {
   const [only] = workload.parse(findNamed(objects, 'Deployment', `moorage-${component}`)).spec.template.spec.containers;
-  return Object.fromEntries(only?.env.map(({ name, value }) => [name, value ?? secrets[name]]) ?? []);
+  // An API server leaves an empty value out.
+  const read = ({ name, value, valueFrom }: z.output<typeof variable>): string | undefined =>
+    value ?? (valueFrom === undefined ? '' : secrets[name]);
+  return Object.fromEntries(only?.env.map((one) => [one.name, read(one)]) ?? []);
 }
 
 /** The pod spec of a Deployment. */

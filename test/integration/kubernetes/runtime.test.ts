@@ -293,7 +293,8 @@ describe('events', () => {
   });
 });
 
-describe('leader election', () => {
+/** They wait for time to pass, each in a namespace of its own. */
+describe('leader election', { concurrent: true }, () => {
   test('replaces a killed leader, with the default durations', { timeout: 120_000 }, async (t) => {
     const namespace = await newNamespace();
     const start = async (identity: string): Promise<{ child: ChildProcess; leads: () => boolean }> => {

@@ -45,18 +45,25 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** What the garbage collector would do, which this world lacks: removes what belonged to an app that is gone. */
+/**
+ * What the garbage collector would do, which this world lacks: removes what belonged to an app that is gone. Owners are
+ * listed after what they own, since another test may make both at any time.
+ */
 async function collectGarbage(): Promise<void> {
-  const existing = new Set((await listAll(world.client, hostedApps, apps)).map(({ metadata }) => metadata.uid));
   const kinds: readonly Resource[] = [deployments, services, policies, routes, claims, secrets];
-  for (const resource of kinds)
-    for (const object of await listAll(world.client, resource, apps)) {
+  const owned = await Promise.all(
+    kinds.map(async (resource) => ({ resource, objects: await listAll(world.client, resource, apps) })),
+  );
+  const existing = new Set((await listAll(world.client, hostedApps, apps)).map(({ metadata }) => metadata.uid));
+  for (const { resource, objects } of owned)
+    for (const object of objects) {
       const owners = (object.metadata.ownerReferences ?? []).filter(({ kind }) => kind === 'HostedApp');
       if (owners.length === 0 || owners.some(({ uid }) => existing.has(uid))) continue;
       await deleteObject(world.client, resource, object);
     }
+  const buildPods = await listAll(world.client, pods, 'moorage-builds');
   const builds = new Set((await listAll(world.client, jobs, 'moorage-builds')).map(({ metadata }) => metadata.uid));
-  for (const pod of await listAll(world.client, pods, 'moorage-builds'))
+  for (const pod of buildPods)
     if (!pod.metadata.ownerReferences?.some(({ uid }) => builds.has(uid)))
       await deleteObject(world.client, pods, pod, { gracePeriodSeconds: 0 });
 }
@@ -141,10 +148,12 @@ async function remove(app: string): Promise<void> {
   await collectGarbage();
 }
 
+const merge = { type: 'application/merge-patch+json' };
+
 const isMarked = ({ metadata }: PersistentVolumeClaim): boolean =>
   metadata.annotations?.[annotations.deleteAfter] !== undefined;
 
-test('an app that is deleted and applied again keeps its volumes and its passwords', async () => {
+test.concurrent('an app that is deleted and applied again keeps its volumes and its passwords', async () => {
   await deploy('shop');
   const before = await dataOf('shop');
   assert.equal(Object.keys(before.claims).length, 2);
@@ -163,7 +172,7 @@ test('an app that is deleted and applied again keeps its volumes and its passwor
   await waitFor('the claims to be in use again', async () => !(await objectsOf(claims, 'shop')).some(isMarked));
 });
 
-test('an app with the same name and another repository gets none of them', async () => {
+test.concurrent('an app with the same name and another repository gets none of them', async () => {
   await deploy('wiki');
   const before = await dataOf('wiki');
   await remove('wiki');
@@ -182,16 +191,16 @@ test('an app with the same name and another repository gets none of them', async
   assert.deepEqual([...(await namesUsed('wiki')).claims].sort(), Object.keys(before.claims).sort());
 });
 
-test('an app deleted with orphaned dependents keeps them too', async () => {
+test.concurrent('an app deleted with orphaned dependents keeps them too', async () => {
   await deploy('notes');
   const before = await dataOf('notes');
   const object = await world.app('notes');
   assert.ok(object);
-  await world.api.kubectl('patch', 'happ', 'notes', '-n', apps, '--type=merge', '-p', '{"metadata":{"finalizers":[]}}');
+  const dropFinalizers = (): Promise<unknown> =>
+    world.client.patch(hostedApps, object.metadata, { metadata: { finalizers: [] } }, merge);
+  await dropFinalizers();
   await deleteObject(world.client, hostedApps, object, { propagation: 'Orphan' });
-  await world.api
-    .kubectl('patch', 'happ', 'notes', '-n', apps, '--type=merge', '-p', '{"metadata":{"finalizers":[]}}')
-    .catch(() => undefined);
+  await dropFinalizers().catch(() => undefined);
   await waitFor('notes to be gone', async () => (await world.app('notes')) === undefined);
   for (const job of await world.jobs('notes')) await deleteObject(world.client, jobs, job);
   await collectGarbage();
@@ -251,9 +260,7 @@ test('an app of an earlier version keeps its data on upgrade, and when it is app
 });
 
 test('the data is deleted after the grace period, unless the policy is Retain', async () => {
-  await deploy('brief');
-  await deploy('lasting', { ...spec, deletionPolicy: 'Retain' });
-  await deploy('other');
+  await Promise.all([deploy('brief'), deploy('lasting', { ...spec, deletionPolicy: 'Retain' }), deploy('other')]);
   const lasting = await dataOf('lasting');
   await operator.end();
   operator = world.startOperator({ MOORAGE_APPS_KEEP_DATA_FOR: '3s' });
@@ -262,7 +269,7 @@ test('the data is deleted after the grace period, unless the policy is Retain', 
     // No controller takes off the finalizer by which claims in use are protected.
     for (const { metadata } of await objectsOf(claims, 'brief'))
       if (metadata.deletionTimestamp !== undefined)
-        await world.api.kubectl('patch', 'pvc', metadata.name, '-n', apps, '-p', '{"metadata":{"finalizers":null}}');
+        await world.client.patch(claims, metadata, { metadata: { finalizers: null } }, merge);
     const { claims: left, secrets: passwords } = await dataOf('brief');
     return Object.keys(left).length === 0 && Object.keys(passwords).length === 0;
   });

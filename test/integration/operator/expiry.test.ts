@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { labels } from '../../../crds/names.ts';
-import { startWorld, waitFor, type World } from '../../support/operator/world.ts';
+import { listEvents, startWorld, waitFor, type World } from '../../support/operator/world.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -26,18 +26,7 @@ test('a platform full of apps that never go live is empty again after a while', 
   assert.notEqual(await world.app('by-hand'), undefined);
   for (const reason of ['NeverLive', 'Expired']) {
     await waitFor(`an event ${reason}`, async () =>
-      (
-        await world.api.kubectl(
-          'get',
-          'events.events.k8s.io',
-          '-n',
-          'moorage-apps',
-          '-o',
-          'jsonpath={.items[*].reason}',
-        )
-      )
-        .split(' ')
-        .includes(reason),
+      (await listEvents(world, 'moorage-apps')).some((event) => event.reason === reason),
     );
   }
   assert.equal(await operator.end(), 0);

@@ -23,7 +23,7 @@ import {
   awaitStartedJob,
   writePod,
 } from '../../support/operator/stand-in.ts';
-import { startWorld, waitFor, type World } from '../../support/operator/world.ts';
+import { listEvents, startWorld, waitFor, type World } from '../../support/operator/world.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -107,16 +107,9 @@ test('a submitted repository goes through every stage and ends live', async () =
   );
   await world.api.kubectl('wait', '--for=condition=Ready', 'happ/journey', '-n', 'moorage-apps', '--timeout=5s');
   const events = await waitFor('events up to Live', async () => {
-    const reasons = (
-      await world.api.kubectl(
-        'get',
-        'events.events.k8s.io',
-        '-n',
-        'moorage-apps',
-        '-o',
-        'jsonpath={range .items[?(@.regarding.name=="journey")]}{.reason}{"\\n"}{end}',
-      )
-    ).split('\n');
+    const reasons = (await listEvents(world, 'moorage-apps'))
+      .filter(({ regarding }) => regarding?.name === 'journey')
+      .map(({ reason }) => reason);
     return reasons.includes('Live') ? reasons : undefined;
   });
   for (const reason of [

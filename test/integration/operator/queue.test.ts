@@ -6,9 +6,11 @@ import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { failJob, findNoRoom, awaitStartedJob, startJob } from '../../support/operator/stand-in.ts';
+import { hostedApps } from '../../../controller/objects/kinds.ts';
 import { labels } from '../../../crds/names.ts';
-import { startWorld, waitFor, type Operator, type World } from '../../support/operator/world.ts';
+import { listAll, startWorld, waitFor, type Operator, type World } from '../../support/operator/world.ts';
 
+const apps = 'moorage-apps';
 let world: World;
 beforeAll(async () => {
   world = await startWorld();
@@ -17,7 +19,9 @@ afterAll(() => world.stop());
 
 /** The operator takes down what it made, so that the next test has all slots. */
 async function clear(operator: Operator): Promise<void> {
-  await world.api.kubectl('delete', 'hostedapps', '--all', '-n', 'moorage-apps', '--timeout=60s');
+  for (const { metadata } of await listAll(world.client, hostedApps, apps))
+    await world.client.delete(hostedApps, metadata);
+  await waitFor('no app', async () => (await listAll(world.client, hostedApps, apps)).length === 0);
   await operator.end();
 }
 

@@ -2,8 +2,10 @@
 // Kubelet, controllers and gateway are stood in for by status written by the test.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
 import { annotations } from '../../../crds/names.ts';
-import type { Job } from '../../../controller/objects/kinds.ts';
+import { routes, type Job } from '../../../controller/objects/kinds.ts';
+import { leases } from '../../../lib/kubernetes/index.ts';
 import {
   acceptRoute,
   createCloneEnd,
@@ -25,6 +27,17 @@ beforeAll(async () => {
   world = await startWorld();
 });
 afterAll(() => world.stop());
+
+const lease = { name: 'moorage-operator', namespace: 'moorage-system' };
+
+/**
+ * Ends an operator by SIGKILL, and removes its lease: how another takes over once the lease has run out is the last test
+ * of this file.
+ */
+async function kill(operator: Operator): Promise<void> {
+  await operator.kill();
+  await world.removeLease();
+}
 
 /** What happens in the world at each stage, whether an operator is there or not. */
 function stagesOf(job: () => Job, commit: () => string): readonly (readonly [string, () => Promise<unknown>])[] {
@@ -66,7 +79,7 @@ test('an operator killed at each stage continues with the same Job, without a se
   let operator = world.startOperator();
   await world.submit('survivor');
   let job = await waitFor('the Job', async () => (await world.jobs('survivor'))[0]);
-  await operator.kill();
+  await kill(operator);
   operator = world.startOperator();
   job = await awaitStartedJob(world, 'survivor');
   const { uid } = job.metadata;
@@ -78,12 +91,10 @@ test('an operator killed at each stage continues with the same Job, without a se
     const isSeen = async (): Promise<boolean> => (await world.app('survivor'))?.status?.phase === phase;
     // What the next operator makes (the Deployment, the route) must be there before the world can go on without one.
     if (phase === 'Routing' || phase === 'Live')
-      await waitFor(`${phase} can come`, async () =>
-        (await world.api.kubectl('get', 'deployment,httproute', '-n', 'moorage-apps', '-o', 'name')).includes(
-          'httproute',
-        ),
+      await waitFor(`${phase} can come`, () =>
+        world.client.get(routes, { name: 'survivor', namespace: 'moorage-apps' }),
       );
-    await operator.kill();
+    await kill(operator);
     await happen();
     operator = world.startOperator();
     await waitFor(`phase ${phase} after a restart`, isSeen);
@@ -103,26 +114,28 @@ test('an operator killed at each stage continues with the same Job, without a se
 });
 
 test('the operator continues after the API server is killed and restarted', async () => {
-  const operator = world.startOperator();
+  let operator = world.startOperator();
   await world.submit('patient');
   await awaitStartedJob(world, 'patient');
+  const since = performance.now();
   await world.api.restart();
+  // An operator that cannot renew its lease for seven seconds ends, and the kubelet starts it again. Only on a loaded
+  // machine does an API server take that long.
+  const isLong = performance.now() - since > 4_000;
   await world.submit('late');
-  await awaitStartedJob(world, 'late');
+  await waitFor('a started Job of late', async () => {
+    if (isLong && operator.process.exitCode !== null) operator = world.startOperator();
+    return (await world.jobs('late')).some(({ spec }) => spec?.suspend !== true);
+  });
   assert.equal(operator.process.exitCode, null);
   assert.equal(await operator.end(), 0);
 });
 
 async function leader(): Promise<string> {
-  return world.api.kubectl(
-    'get',
-    'lease',
-    'moorage-operator',
-    '-n',
-    'moorage-system',
-    '-o',
-    'jsonpath={.spec.holderIdentity}',
-  );
+  const { holderIdentity } = z
+    .looseObject({ holderIdentity: z.string().default('') })
+    .parse((await world.client.get(leases, lease))?.spec ?? {});
+  return holderIdentity;
 }
 
 test('one of two replicas leads, and the other takes over when it dies', async (t) => {

@@ -34,13 +34,19 @@ const apps = 'moorage-apps';
 let world: World;
 let activity: Activity;
 let control: Server;
-const asked: string[] = [];
+/** Apps that the operator asked the activator to close. */
+const closed: string[] = [];
 
 beforeAll(async () => {
   world = await startWorld();
   activity = createActivity();
-  control = createControlServer(activity);
-  control.on('request', ({ method, url }) => asked.push(`${method ?? ''} ${url ?? ''}`));
+  control = createControlServer({
+    ...activity,
+    close(request) {
+      closed.push(request.app);
+      return activity.close(request);
+    },
+  });
   control.listen(0, '0.0.0.0');
   await once(control, 'listening');
   await world.client.create(endpointSlices, {
@@ -118,12 +124,12 @@ async function goLive(name: string, spec: object): Promise<string> {
   return image;
 }
 
-test('an app sleeps once the activator agrees, stays live, and wakes by annotation', async () => {
+test.concurrent('an app sleeps once the activator agrees, stays live, and wakes by annotation', async () => {
   const image = await goLive('sleeper', { run: { idleAfter: '10s' } });
   await waitFor('the way through the activator', async () => (await backendOf('sleeper')) === activator.name);
   await acceptRoute(world, 'sleeper');
   await inState('sleeper', 'Asleep');
-  assert.ok(asked.includes('POST /close'));
+  assert.ok(closed.includes('sleeper'));
   await scaleDown('sleeper');
   const status = await statusOf('sleeper');
   assert.deepEqual([status.phase, status.served?.image], ['Live', image]);
@@ -141,7 +147,7 @@ test('an app sleeps once the activator agrees, stays live, and wakes by annotati
   assert.deepEqual([wakes.count, wakes.p50Ms], [1, 1_234]);
 });
 
-test('an app with a request in progress does not sleep, however long it takes', async () => {
+test.concurrent('an app with a request in progress does not sleep, however long it takes', async () => {
   const over = activity.begin('busy', false);
   await goLive('busy', { run: { idleAfter: '10s' } });
   await waitFor('the way through the activator', async () => (await backendOf('busy')) === activator.name);
@@ -152,21 +158,24 @@ test('an app with a request in progress does not sleep, however long it takes', 
   await inState('busy', 'Asleep');
 });
 
-test('settings that restart its pods wake an app, to check that it works before it sleeps again', async () => {
-  const image = await goLive('changed', { run: { idleAfter: '10s' } });
-  await acceptRoute(world, 'changed');
-  await inState('changed', 'Asleep');
-  await scaleDown('changed');
-  const body = { spec: { run: { env: [{ name: 'COLOUR', value: 'blue' }] } } };
-  await world.client.patch(hostedApps, { name: 'changed', namespace: apps }, body, {
-    type: 'application/merge-patch+json',
-  });
-  await inState('changed', 'Waking');
-  await waitFor('a replica', async () => (await replicasOf('changed')) === 1);
-  await rollOut(world.client, await awaitDeployment(world, 'changed', image));
-  await inState('changed', 'Awake');
-  await inState('changed', 'Asleep');
-});
+test.concurrent(
+  'settings that restart its pods wake an app, to check that it works before it sleeps again',
+  async () => {
+    const image = await goLive('changed', { run: { idleAfter: '10s' } });
+    await acceptRoute(world, 'changed');
+    await inState('changed', 'Asleep');
+    await scaleDown('changed');
+    const body = { spec: { run: { env: [{ name: 'COLOUR', value: 'blue' }] } } };
+    await world.client.patch(hostedApps, { name: 'changed', namespace: apps }, body, {
+      type: 'application/merge-patch+json',
+    });
+    await inState('changed', 'Waking');
+    await waitFor('a replica', async () => (await replicasOf('changed')) === 1);
+    await rollOut(world.client, await awaitDeployment(world, 'changed', image));
+    await inState('changed', 'Awake');
+    await inState('changed', 'Asleep');
+  },
+);
 
 test('an app without the setting is reached directly, and so is one whose setting is removed', async () => {
   await goLive('awake', {});

@@ -8,6 +8,13 @@ import { prepareControlPlane } from '../../../localnode/node/control-plane/contr
 import { writeKubeconfig } from '../../../localnode/node/control-plane/certificates.ts';
 import { ensureProcess, stopProcess, type ProcessSpec } from '../../../localnode/node/daemons/processes.ts';
 import { run, waitFor } from '../../../localnode/shell.ts';
+import {
+  createClient,
+  readFileConnection,
+  type Client,
+  type Manifest,
+  type Resource,
+} from '../../../lib/kubernetes/index.ts';
 import { runExclusively } from '../exclusively.ts';
 import { findFreePort } from '../free-port.ts';
 import { apiServerLease, openLease } from '../servers/lease.ts';
@@ -27,6 +34,14 @@ export interface ApiServer {
   stop: () => Promise<void>;
 }
 
+/** An API server on which files of tests find what an earlier one has left for them. */
+export interface LayeredApiServer extends ApiServer {
+  /** What the file that left the layer noted about it; undefined if this file has to make the layer. */
+  readonly note: string | undefined;
+  /** Has the objects that are on it now stay for later files. */
+  keep: (note: string) => Promise<void>;
+}
+
 /** An API server that this process has started. */
 export interface OwnApiServer extends ApiServer {
   readonly folder: string;
@@ -43,12 +58,23 @@ function boundToThisProcess(spec: ProcessSpec): ProcessSpec {
  * owned. In a run of the integration tests it is one that is shared; otherwise it is started for this process.
  */
 export async function startApiServer(): Promise<ApiServer> {
+  return startLayeredApiServer(undefined);
+}
+
+/**
+ * An API server with a layer of objects that is the same for several files. Whoever changes these objects leaves an empty
+ * server.
+ */
+export async function startLayeredApiServer(layer: string | undefined): Promise<LayeredApiServer> {
   const lease = await openLease();
-  if (lease === undefined) return startOwnApiServer();
-  const { kubeconfig, server, cache } = await lease.request({ want: 'api-server' }, apiServerLease);
+  if (lease === undefined) return { ...(await startOwnApiServer()), note: undefined, keep: () => Promise.resolve() };
+  const { kubeconfig, server, cache, note } = await lease.request({ want: 'api-server', layer }, apiServerLease);
   const environment = { KUBECONFIG: kubeconfig, KUBECACHEDIR: cache };
   return {
-    ...{ kubeconfig, server, environment },
+    ...{ kubeconfig, server, environment, note: note ?? undefined },
+    keep: async (text) => {
+      if (layer !== undefined) await lease.request({ want: 'keep', layer, note: text }, z.null());
+    },
     kubectl: (...args) => run(getBinaryPath('kubectl', 'kubectl'), args, { env: environment }),
     restart: async () => void (await lease.request({ want: 'restart' }, z.null())),
     stop: async () => {
@@ -142,4 +168,30 @@ export async function waitUntilEstablished(
     () => server.kubectl('wait', '--for=condition=Established', ...names, '--timeout=10s'),
     { seconds: 60 },
   );
+}
+
+/** A client of the administrator, or of another user, as `kubectl --as` makes it. Close it at the end. */
+export async function createClientAs({ kubeconfig }: ApiServer, user?: string): Promise<Client> {
+  const connection = await readFileConnection(kubeconfig);
+  if (user === undefined) return createClient(connection);
+  return createClient({
+    ...connection,
+    async readCredentials() {
+      const { headers, agent } = await connection.readCredentials();
+      return { headers: { ...headers, 'impersonate-user': user }, agent };
+    },
+  });
+}
+
+/** Has the API server judge an object that is not stored. @returns its refusal; undefined if it accepts the object */
+export async function findRefusal(client: Client, resource: Resource, object: Manifest): Promise<string | undefined> {
+  const { group, version, plural } = resource;
+  const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+  const path = `${root}/namespaces/${object.metadata.namespace ?? ''}/${plural}?dryRun=All&fieldValidation=Strict`;
+  try {
+    await client.request({ method: 'POST', path, body: object });
+    return undefined;
+  } catch (error) {
+    return String(error);
+  }
 }

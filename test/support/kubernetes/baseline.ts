@@ -2,14 +2,19 @@
 // API server follows, since its caches watch etcd; without controllers nothing else would remove what a namespace holds.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { z } from 'zod';
+import { createClient, readFileConnection } from '../../../lib/kubernetes/index.ts';
 import { waitFor } from '../../../localnode/shell.ts';
 import type { OwnApiServer } from './api-server.ts';
 
 export interface Baseline {
   /** Removes every object that was made since. Resolves when the API server no longer serves any of them. */
   restore(): Promise<void>;
+  /** Whether every object is as it was, except for those that `under` has too. */
+  isIntact(under: Baseline): Promise<boolean>;
+  has(key: string): boolean;
 }
 
 const prefix = '/registry/';
@@ -18,25 +23,40 @@ const isItsOwn = (key: string): boolean => key.startsWith('/registry/leases/kube
 /** etcd's limit of operations in one transaction is 128. */
 const perTransaction = 100;
 
-const range = z.object({ kvs: z.array(z.object({ key: z.base64() })).default([]) });
+const range = z.object({ kvs: z.array(z.object({ key: z.base64(), mod_revision: z.string() })).default([]) });
 const groupList = z.object({ groups: z.array(z.object({ name: z.string() })) });
 const nameList = z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })) });
 
-export async function takeBaseline(server: OwnApiServer): Promise<Baseline> {
+/** `isSettling`: types were added, which the API server registers a little later. */
+export async function takeBaseline(server: OwnApiServer, isSettling = false): Promise<Baseline> {
   const etcd = createEtcdClient(server);
+  const client = createClient(await readFileConnection(server.kubeconfig));
   const listGroups = async (): Promise<string[]> =>
-    groupList.parse(JSON.parse(await server.kubectl('get', '--raw', '/apis'))).groups.map(({ name }) => name);
+    groupList.parse(await client.request({ method: 'GET', path: '/apis' })).groups.map(({ name }) => name);
   const listNamespaces = async (): Promise<string[]> => {
     // From the cache of the API server, which is what must have caught up.
-    const text = await server.kubectl('get', '--raw', '/api/v1/namespaces?resourceVersion=0');
-    return nameList.parse(JSON.parse(text)).items.map(({ metadata }) => metadata.name);
+    const answer = await client.request({ method: 'GET', path: '/api/v1/namespaces?resourceVersion=0' });
+    return nameList.parse(answer).items.map(({ metadata }) => metadata.name);
   };
   await waitFor('the namespaces of the system', async () => (await listNamespaces()).length >= 4, { seconds: 60 });
-  const keys = new Set(await etcd.listKeys());
+  let keys = await etcd.listKeys();
+  for (let isSettled = !isSettling; !isSettled;) {
+    const before = keys;
+    await sleep(1_000);
+    keys = await etcd.listKeys();
+    isSettled = keys.size === before.size && [...keys].every(([key, at]) => isItsOwn(key) || before.get(key) === at);
+  }
   const names = new Set([...(await listGroups()), ...(await listNamespaces())]);
   return {
+    has: (key) => keys.has(key),
+    async isIntact(under) {
+      const now = await etcd.listKeys();
+      return [...keys].every(([key, revision]) => under.has(key) || isItsOwn(key) || now.get(key) === revision);
+    },
     async restore() {
-      const added = (await etcd.listKeys()).filter((key) => !keys.has(key) && !isItsOwn(key));
+      const listAdded = async (): Promise<string[]> =>
+        [...(await etcd.listKeys()).keys()].filter((key) => !keys.has(key) && !isItsOwn(key));
+      const added = await listAdded();
       // Types go after their objects.
       const isType = (key: string): boolean => /^\/registry\/api(extensions|registration)\.k8s\.io\//.test(key);
       await etcd.remove(added.filter((key) => !isType(key)));
@@ -44,7 +64,7 @@ export async function takeBaseline(server: OwnApiServer): Promise<Baseline> {
       await waitFor(
         'an empty API server',
         async () => {
-          if ((await etcd.listKeys()).some((key) => !keys.has(key) && !isItsOwn(key))) return false;
+          if ((await listAdded()).length > 0) return false;
           return [...(await listGroups()), ...(await listNamespaces())].every((name) => names.has(name));
         },
         { seconds: 20, every: 100 },
@@ -54,7 +74,8 @@ export async function takeBaseline(server: OwnApiServer): Promise<Baseline> {
 }
 
 interface EtcdClient {
-  listKeys(): Promise<string[]>;
+  /** Revision at which each key was last written. */
+  listKeys(): Promise<Map<string, string>>;
   remove(keys: readonly string[]): Promise<void>;
 }
 
@@ -75,7 +96,8 @@ function createEtcdClient({ folder, etcdPort }: Pick<OwnApiServer, 'folder' | 'e
     async listKeys() {
       const end = `${prefix.slice(0, -1)}0`;
       const answer = await post('range', { key: encode(prefix), range_end: encode(end), keys_only: true });
-      return range.parse(answer).kvs.map(({ key }) => Buffer.from(key, 'base64').toString());
+      const { kvs } = range.parse(answer);
+      return new Map(kvs.map(({ key, mod_revision: revision }) => [Buffer.from(key, 'base64').toString(), revision]));
     },
     async remove(keys) {
       for (let from = 0; from < keys.length; from += perTransaction) {

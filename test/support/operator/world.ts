@@ -2,21 +2,24 @@
 // The operator gets the chart's variables and the rights of the chart's service account, no more.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { hostedApps, jobs, type HostedAppObject, type Job } from '../../../controller/objects/kinds.ts';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { deployments, hostedApps, jobs, type HostedAppObject, type Job } from '../../../controller/objects/kinds.ts';
 import {
   createClient,
+  leases,
   readFileConnection,
   type Client,
   type KubeObject,
   type Resource,
 } from '../../../lib/kubernetes/index.ts';
 import { labels } from '../../../crds/names.ts';
-import { startApiServer, type ApiServer } from '../kubernetes/api-server.ts';
-import { addGatewayTypes, readEnvironment, install, render, required } from '../chart.ts';
+import { startLayeredApiServer, type ApiServer, type LayeredApiServer } from '../kubernetes/api-server.ts';
+import { addGatewayTypes, readEnvironment, install, object, required } from '../chart.ts';
 import { startGitServer, type GitServer } from './git-server.ts';
 
 const root = join(import.meta.dirname, '../../..');
@@ -35,7 +38,11 @@ export interface World {
   readonly api: ApiServer;
   readonly client: Client;
   readonly git: GitServer;
+  /** What the chart gives the API as plain text. */
+  readonly apiEnvironment: Readonly<Record<string, string>>;
   startOperator: (variables?: Record<string, string>) => Operator;
+  /** Removes the lease of an operator that was killed, for whose end another one would wait. */
+  removeLease: () => Promise<void>;
   /** Creates a HostedApp; the repository is `git`'s unless `spec.source` says otherwise. */
   submit: (
     name: string,
@@ -49,7 +56,7 @@ export interface World {
 
 /** Starts everything but the operator. */
 export async function startWorld(): Promise<World> {
-  const api = await startApiServer();
+  const api = await startLayeredApiServer('installation');
   try {
     return await furnish(api);
   } catch (error) {
@@ -58,41 +65,72 @@ export async function startWorld(): Promise<World> {
   }
 }
 
-async function furnish(api: ApiServer): Promise<World> {
-  const git = await startGitServer();
-  const values = {
-    ...required,
-    baseDomain: 'moorage.localhost',
-    appsDomain: 'apps.localhost',
-    registry: { host: 'registry.test' },
-    git: { allowedHosts: [git.host], insecureHosts: [git.host] },
-    builds: { concurrency: 50 },
-    services: { images: { meilisearch: '' } },
-  };
+const values = {
+  ...required,
+  baseDomain: 'moorage.localhost',
+  appsDomain: 'apps.localhost',
+  registry: { host: 'registry.test' },
+  builds: { concurrency: 50 },
+  services: { images: { meilisearch: '' } },
+};
+
+const variables = z.record(z.string(), z.string());
+/** What worlds on the same API server share. */
+const installation = z.object({
+  /** What the chart gives the processes as plain text. */
+  environments: z.object({ operator: variables, api: variables }),
+  /** Of the operator's service account. */
+  token: z.string(),
+});
+type Installation = z.output<typeof installation>;
+
+async function installChart(api: ApiServer, client: Client): Promise<Installation> {
   await addGatewayTypes(api);
   await install(api, values);
   // Without a quota controller nothing says how much is used, and the API server then refuses everything.
   for (const namespace of ['moorage-apps', 'moorage-builds'])
     await api.kubectl('delete', 'resourcequota', '--all', '-n', namespace);
-  const folder = await mkdtemp(join(tmpdir(), 'moorage-operator-'));
+  const readVariables = async (component: string): Promise<Record<string, string>> => {
+    const ref = { name: `moorage-${component}`, namespace: 'moorage-system' };
+    return defined(readEnvironment([object.parse(await client.get(deployments, ref))], component));
+  };
+  return {
+    environments: { operator: await readVariables('operator'), api: await readVariables('api') },
+    token: await api.kubectl('create', 'token', 'moorage-operator', '-n', 'moorage-system', '--duration=24h'),
+  };
+}
+
+async function furnish(api: LayeredApiServer): Promise<World> {
+  const client = createClient(await readFileConnection(api.kubeconfig));
+  const [git, folder] = [await startGitServer(), await mkdtemp(join(tmpdir(), 'moorage-operator-'))];
+  let installed = api.note === undefined ? undefined : installation.parse(JSON.parse(api.note));
+  if (installed === undefined) {
+    installed = await installChart(api, client);
+    await api.keep(JSON.stringify(installed));
+  }
+  const hosts = { MOORAGE_GIT_ALLOWED_HOSTS: git.host, MOORAGE_GIT_INSECURE_HOSTS: git.host };
   const environment = {
-    ...defined(readEnvironment(await render(values), 'operator')),
-    ...(await identify(api, folder)),
+    ...installed.environments.operator,
+    ...hosts,
+    ...(await identify(api, folder, installed.token)),
     MOORAGE_INTERNAL_PORT: '0',
     // There is no registry.
     MOORAGE_REGISTRY_PRUNE: 'false',
     NODE_ENV: 'test',
   };
-  const client = createClient(await readFileConnection(api.kubeconfig));
   const operators: Operator[] = [];
   return {
     api,
     client,
     git,
+    apiEnvironment: { ...installed.environments.api, ...hosts },
     startOperator(variables = {}) {
       const operator = spawnOperator({ ...environment, ...variables });
       operators.push(operator);
       return operator;
+    },
+    async removeLease() {
+      await client.delete(leases, { name: 'moorage-operator', namespace: 'moorage-system' });
     },
     async submit(name, spec = {}, marks = {}) {
       const metadata = { name, namespace: 'moorage-apps', labels: marks };
@@ -115,20 +153,15 @@ async function furnish(api: ApiServer): Promise<World> {
   };
 }
 
+const cluster = z.object({ 'certificate-authority-data': z.base64() });
+const kubeconfig = z.object({ clusters: z.tuple([z.object({ cluster })]) });
+
 /** What a kubelet would put into the operator's pod: its service account, and where the API server is. */
-async function identify(api: ApiServer, folder: string): Promise<Record<string, string>> {
-  const authority = await api.kubectl(
-    'config',
-    'view',
-    '--raw',
-    '-o',
-    'jsonpath={.clusters[0].cluster.certificate-authority-data}',
-  );
+async function identify(api: ApiServer, folder: string, token: string): Promise<Record<string, string>> {
+  const { clusters } = kubeconfig.parse(parse(await readFile(api.kubeconfig, 'utf8')));
+  const authority = clusters[0].cluster['certificate-authority-data'];
   await writeFile(join(folder, 'ca.crt'), Buffer.from(authority, 'base64'));
-  await writeFile(
-    join(folder, 'token'),
-    await api.kubectl('create', 'token', 'moorage-operator', '-n', 'moorage-system', '--duration=24h'),
-  );
+  await writeFile(join(folder, 'token'), token);
   const { hostname, port } = new URL(api.server);
   return {
     MOORAGE_SERVICE_ACCOUNT: folder,
@@ -148,7 +181,7 @@ function defined(variables: Record<string, string | undefined>): Record<string, 
 
 function spawnOperator(environment: Record<string, string>): Operator {
   const child = spawn(process.execPath, [join(root, 'controller/main.ts')], {
-    env: environment,
+    env: { ...environment, NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const written: string[] = [];
@@ -171,6 +204,19 @@ function spawnOperator(environment: Record<string, string>): Operator {
   };
 }
 
+const events = z.object({
+  items: z.array(z.looseObject({ reason: z.string(), regarding: z.looseObject({ name: z.string() }).optional() })),
+});
+
+/** What has been recorded in a namespace. */
+export async function listEvents(
+  { client }: Pick<World, 'client'>,
+  namespace: string,
+): Promise<z.output<typeof events>['items']> {
+  const path = `/apis/events.k8s.io/v1/namespaces/${namespace}/events`;
+  return events.parse(await client.request({ method: 'GET', path })).items;
+}
+
 /** Every object of a kind. */
 export async function listAll<T extends KubeObject>(
   client: Client,
@@ -183,13 +229,19 @@ export async function listAll<T extends KubeObject>(
   return found;
 }
 
-/** Asks again until there is an answer. @throws Error that says what was waited for, after a minute. */
+/**
+ * Asks again until there is an answer, less often the longer it takes: what comes soon is seen soon, and what does not
+ * leaves the processor to those that work on it.
+ *
+ * @throws Error that says what was waited for, after a minute
+ */
 export async function waitFor<T>(what: string, ask: () => Promise<T | undefined | false>, seconds = 60): Promise<T> {
-  const end = Date.now() + seconds * 1000;
+  const start = Date.now();
   for (;;) {
     const answer = await ask();
     if (answer !== undefined && answer !== false) return answer;
-    if (Date.now() > end) throw new Error(`waited ${seconds} s in vain: ${what}`);
-    await sleep(50);
+    const waited = Date.now() - start;
+    if (waited > seconds * 1000) throw new Error(`waited ${seconds} s in vain: ${what}`);
+    await sleep(Math.min(Math.max(waited / 10, 20), 250));
   }
 }

@@ -9,7 +9,10 @@ import { z } from 'zod';
 export const socketVariable = 'SHARED_SERVERS';
 
 export const requests = z.discriminatedUnion('want', [
-  z.object({ want: z.literal('api-server') }),
+  /** `layer`: preferably one on which an earlier file has left what is called so. */
+  z.object({ want: z.literal('api-server'), layer: z.string().optional() }),
+  /** The objects on the API server of this connection stay when it is given back, as a layer of this name. */
+  z.object({ want: z.literal('keep'), layer: z.string(), note: z.string() }),
   /** Of the API server of this connection. */
   z.object({ want: z.literal('restart') }),
   z.object({ want: z.literal('postgres') }),
@@ -32,6 +35,8 @@ export const apiServerLease = z.object({
   server: z.string(),
   /** Folder that no lease before had, for what kubectl and helm keep about the server. */
   cache: z.string(),
+  /** What the file that left the layer noted about it; null where the API server is empty. */
+  note: z.string().nullable(),
 });
 export type ApiServerLease = z.output<typeof apiServerLease>;
 

@@ -1,7 +1,7 @@
 // Global setup of the integration tests: API servers, one PostgreSQL and one parent of LiteLLM processes for all files of
 // a run. An API server is leased to one file at a time, since CRDs, cluster roles and the namespaces of the chart are the
-// same in all of them; between two files it is emptied. The databases of PostgreSQL and the forks of LiteLLM are each
-// file's own.
+// same in all of them; between two files it is emptied, down to a layer that several files share, such as the chart with
+// which the operator is tested. The databases of PostgreSQL and the forks of LiteLLM are each file's own.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,9 @@ import { requests, socketVariable, type ApiServerLease, type PostgresLease } fro
 
 interface PooledServer {
   readonly server: OwnApiServer;
-  readonly baseline: Baseline;
+  readonly empty: Baseline;
+  /** What is on it in addition when nobody uses it. */
+  layer: { readonly name: string; readonly note: string; readonly baseline: Baseline } | undefined;
 }
 
 const template = 'migrated';
@@ -32,19 +34,31 @@ export default async function setup(): Promise<() => Promise<void>> {
   let liteLlm: Promise<LiteLlmParent> | undefined;
   let postgres: Promise<{ readonly server: Postgres; readonly lease: PostgresLease }> | undefined;
 
-  async function take(): Promise<PooledServer> {
+  async function take(layer: string | undefined): Promise<PooledServer> {
     // One that is emptied in a moment is there sooner than a new one.
     if (idle.length === 0 && pending.size > 0) await Promise.race(pending);
-    const free = idle.pop();
-    if (free !== undefined) return free;
-    const server = await startOwnApiServer();
-    all.add(server);
-    return { server, baseline: await takeBaseline(server) };
+    const match = idle.findIndex((one) => one.layer?.name === layer);
+    const [free] = idle.splice(Math.max(match, 0), 1);
+    if (free === undefined) {
+      const server = await startOwnApiServer();
+      all.add(server);
+      return { server, empty: await takeBaseline(server), layer: undefined };
+    }
+    if (free.layer?.name !== layer) await removeLayer(free);
+    return free;
+  }
+
+  async function removeLayer(pooled: PooledServer): Promise<void> {
+    if (pooled.layer === undefined) return;
+    pooled.layer = undefined;
+    await pooled.empty.restore();
   }
 
   async function giveBack(pooled: PooledServer): Promise<void> {
     try {
-      await pooled.baseline.restore();
+      if (pooled.layer === undefined) await pooled.empty.restore();
+      else if (await pooled.layer.baseline.isIntact(pooled.empty)) await pooled.layer.baseline.restore();
+      else await removeLayer(pooled);
       idle.push(pooled);
     } catch (error) {
       process.stderr.write(`an API server could not be emptied and is given up: ${String(error)}\n`);
@@ -70,9 +84,15 @@ export default async function setup(): Promise<() => Promise<void>> {
         await leased?.server.restart();
         return null;
       }
-      leased ??= await take();
+      if (want === 'keep') {
+        const { layer: name, note } = request;
+        if (leased !== undefined) leased.layer = { name, note, baseline: await takeBaseline(leased.server, true) };
+        return null;
+      }
+      leased ??= await take(request.layer);
       const { kubeconfig, server } = leased.server;
-      return { kubeconfig, server, cache: join(folder, `lease-${++leases}`) } satisfies ApiServerLease;
+      const cache = join(folder, `lease-${++leases}`);
+      return { kubeconfig, server, cache, note: leased.layer?.note ?? null } satisfies ApiServerLease;
     };
     try {
       for await (const line of createInterface({ input: socket })) {
