@@ -16,19 +16,22 @@ import {
   render,
   required,
 } from '../../support/chart.ts';
-import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
+import { hostedApps } from '../../../controller/objects/kinds.ts';
+import type { Client } from '../../../lib/kubernetes/index.ts';
+import { createClientAs, startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 
 let server: ApiServer;
+let activator: Client;
 const app = {
   apiVersion: 'moorage.dev/v1alpha1',
   kind: 'HostedApp',
   metadata: { name: 'hello', namespace: 'moorage-apps', annotations: { own: 'kept' }, labels: { own: 'kept' } },
   spec: { source: { repo: 'https://github.com/owner/hello' } },
 };
-const asActivator = '--as=system:serviceaccount:moorage-system:moorage-activator';
 
 beforeAll(async () => {
   server = await startApiServer();
+  activator = await createClientAs(server, 'system:serviceaccount:moorage-system:moorage-activator');
   await addGatewayTypes(server);
   await install(server, required);
   await runKubectl(server, [app], 'create');
@@ -37,13 +40,16 @@ beforeAll(async () => {
     await sleep(100);
   }
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  activator.close();
+  await server.stop();
+});
 
 /** What the API server says to a change of the app by the activator; nothing when it takes it. */
-async function refusal(change: object, ...flags: string[]): Promise<string | undefined> {
+async function refusal(change: object, subresource?: string): Promise<string | undefined> {
   try {
-    const patch = ['patch', 'happ', 'hello', '-n', 'moorage-apps', '--type=merge', '-p', JSON.stringify(change)];
-    await server.kubectl(...patch, '--dry-run=server', asActivator, ...flags);
+    const options = { type: 'application/merge-patch+json', dryRun: true, subresource };
+    await activator.patch(hostedApps, app.metadata, change, options);
     return undefined;
   } catch (error) {
     return String(error);
@@ -68,24 +74,33 @@ test('the activator may write nothing else of an app', async () => {
     [{ spec: { run: { idleAfter: 'never' } } }, nothing],
   ] as const)
     assert.match((await refusal(change)) ?? 'taken', said, JSON.stringify(change));
-  assert.match((await refusal({ status: { url: 'https://x' } }, '--subresource=status')) ?? 'taken', /forbidden/i);
+  assert.match((await refusal({ status: { url: 'https://x' } }, 'status')) ?? 'taken', /forbidden/i);
 });
 
 test('the activator may read apps and their pods, and no Secrets and nothing in other namespaces', async () => {
-  const may = async (...words: string[]): Promise<boolean> =>
-    (await server.kubectl('auth', 'can-i', ...words, asActivator).catch(String)).trim() === 'yes';
-  assert.ok(await may('watch', 'pods', '-n', 'moorage-apps'));
-  for (const words of [
-    ['get', 'secrets', '-n', 'moorage-apps'],
-    ['create', 'pods', '-n', 'moorage-apps'],
-    ['delete', 'hostedapps.moorage.dev', '-n', 'moorage-apps'],
-    ['create', 'pods/exec', '-n', 'moorage-apps'],
-    ['patch', 'deployments.apps', '-n', 'moorage-apps'],
-    ['list', 'pods', '-n', 'moorage-builds'],
-    ['get', 'secrets', '-n', 'moorage-system'],
-    ['list', 'hostedapps.moorage.dev', '--all-namespaces'],
-  ])
-    assert.equal(await may(...words), false, words.join(' '));
+  const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+  const answer = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) });
+  const may = async (verb: string, what: string, namespace: string): Promise<boolean> => {
+    const [resource, group] = what.split('@');
+    const [plural, subresource] = resource?.split('/') ?? [];
+    const spec = { resourceAttributes: { verb, group, resource: plural, subresource, namespace } };
+    const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec };
+    return answer.parse(await activator.request({ method: 'POST', path, body })).status.allowed;
+  };
+  assert.ok(await may('watch', 'pods', 'moorage-apps'));
+  assert.ok(await may('watch', 'hostedapps@moorage.dev', 'moorage-apps'));
+  const everywhere = '';
+  const denied: readonly (readonly [string, string, string])[] = [
+    ['get', 'secrets', 'moorage-apps'],
+    ['create', 'pods', 'moorage-apps'],
+    ['delete', 'hostedapps@moorage.dev', 'moorage-apps'],
+    ['create', 'pods/exec', 'moorage-apps'],
+    ['patch', 'deployments@apps', 'moorage-apps'],
+    ['list', 'pods', 'moorage-builds'],
+    ['get', 'secrets', 'moorage-system'],
+    ['list', 'hostedapps@moorage.dev', everywhere],
+  ];
+  for (const right of denied) assert.equal(await may(...right), false, right.join(' '));
 });
 
 test('sets exactly the environment that it reads, mounts one harmless Secret, and lets only gateway, API and operator reach it', async () => {

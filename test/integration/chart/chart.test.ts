@@ -10,7 +10,9 @@ import { hashBuildInputs, formatJobName, buildPipelineJob } from '../../../contr
 import * as appObjects from '../../../controller/steps/deploy/objects.ts';
 import { buildRoute } from '../../../controller/steps/route/route.ts';
 import { hostedApp, spec as specSchema } from '../../../crds/hosted-app.ts';
-import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
+import { hostedApps, pods } from '../../../controller/objects/kinds.ts';
+import type { Client, Manifest } from '../../../lib/kubernetes/index.ts';
+import { createClientAs, findRefusal, startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 import {
   addGatewayTypes,
   createChangedChart,
@@ -33,27 +35,29 @@ import {
 } from '../../support/kubernetes/sandbox-pods.ts';
 
 let server: ApiServer;
+let admin: Client;
+let api: Client;
 
 beforeAll(async () => {
   server = await startApiServer();
+  admin = await createClientAs(server);
+  api = await createClientAs(server, 'system:serviceaccount:moorage-system:moorage-api');
   await addGatewayTypes(server);
   await install(server, required);
   await admissionIsOn();
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  for (const client of [admin, api]) client.close();
+  await server.stop();
+});
 
 const fields = z.record(z.string(), z.unknown());
 
 /** What the API server says to a pod: nothing when it takes it, else the refusal. Nothing is stored. */
 async function refusal(namespace: Namespace, spec: Fields): Promise<string | undefined> {
-  try {
-    await runKubectl(server, [createNamedPod(namespace, 'offered', spec)], 'create', '--dry-run=server');
-    return undefined;
-  } catch (error) {
-    const said = String(error);
-    assert.match(said, /forbidden|is invalid|denied request/i);
-    return said;
-  }
+  const said = await findRefusal(admin, pods, createNamedPod(namespace, 'offered', spec));
+  if (said !== undefined) assert.match(said, /forbidden|is invalid|denied request/i);
+  return said;
 }
 
 /**
@@ -462,27 +466,12 @@ test('operator and API have the permissions that they need, and no others', asyn
 });
 
 test('the API may create and annotate an app, and change nothing else of it', async () => {
-  const asApi = '--as=system:serviceaccount:moorage-system:moorage-api';
   const source = { repo: 'https://github.com/owner/name' };
-  const app = (spec: object): object => ({
-    apiVersion: 'moorage.dev/v1alpha1',
-    kind: 'HostedApp',
-    metadata: { name: 'submitted', namespace: 'moorage-apps' },
-    spec,
-  });
-  const patch = (change: object): Promise<string> =>
-    server.kubectl(
-      'patch',
-      'happ',
-      'submitted',
-      '-n',
-      'moorage-apps',
-      asApi,
-      '--type=merge',
-      '-p',
-      JSON.stringify(change),
-    );
-  const create = (spec: object): Promise<string> => runKubectl(server, [app({ source, ...spec })], 'create', asApi);
+  const metadata = { name: 'submitted', namespace: 'moorage-apps' };
+  const app = (spec: object): Manifest => ({ apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp', metadata, spec });
+  const patch = (change: object): Promise<object> =>
+    api.patch(hostedApps, metadata, change, { type: 'application/merge-patch+json' });
+  const create = (spec: object): Promise<object> => api.create(hostedApps, app({ source, ...spec }));
   const secrets = [{ name: 'KEY', secret: 'keys', key: 'one' }];
   for (const [field, spec] of [
     ['run.secrets', { run: { secrets } }],

@@ -1,4 +1,5 @@
 // Pods as the operator makes them, with changes that a sandbox must refuse.
+import type { Manifest } from '../../../lib/kubernetes/index.ts';
 
 export type Namespace = 'moorage-apps' | 'moorage-builds';
 export type Fields = Readonly<Record<string, unknown>>;
@@ -66,9 +67,14 @@ export function pipelinePod(changes: { clone?: Fields; build?: Fields; pod?: Fie
   };
 }
 
-export const createNamedPod = (namespace: Namespace, name: string, spec: Fields): object => ({
+export const createNamedPod = (
+  namespace: Namespace,
+  name: string,
+  spec: Fields,
+  annotations: Record<string, string> = {},
+): Manifest => ({
   apiVersion: 'v1',
   kind: 'Pod',
-  metadata: { name, namespace },
+  metadata: { name, namespace, annotations },
   spec,
 });
