@@ -6,8 +6,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 export const longFiles: readonly string[] = [
   ...[
     ...['monitoring/firing-absence', 'pipeline/pipeline', 'tools/render-diagram-browser', 'pipeline/languages'],
-    ...['monitoring/firing-builds', 'operator/resilience', 'api/schemathesis', 'monitoring/firing-processes'],
-    ...['monitoring/firing', 'tools/render-diagram', 'tools/check-grammar-languages', 'operator/sleep'],
+    ...['monitoring/firing', 'operator/resilience', 'api/schemathesis', 'tools/render-diagram'],
+    ...['tools/check-grammar-languages', 'operator/sleep'],
     ...['tools/run-code-python', 'ledger/outages', 'tools/convert-to-pdf', 'models/models', 'models/comparisons'],
   ].map((name) => `integration/${name}`),
   ...['attack', 'sleep', 'tools', 'rejections', 'services', 'kinds', 'sandbox', 'app-manifest', 'data'].map(

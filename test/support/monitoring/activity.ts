@@ -140,7 +140,10 @@ export async function ask({ url }: Pick<Lab, 'url'>, prompt: string, address = '
 
 /** Asks until a quota is used up: that of the address, or that of everyone. */
 export async function useUpQuota(lab: Pick<Lab, 'url'>): Promise<void> {
-  for (let asked = 0; asked < 500; asked += 1) if ((await ask(lab, 'Again.')) === 402) return;
+  for (let asked = 0; asked < 500; asked += 4) {
+    const statuses = await Promise.all(Array.from({ length: 4 }, () => ask(lab, 'Again.')));
+    if (statuses.includes(402)) return;
+  }
   throw new Error('the quota does not end');
 }
 

@@ -10,9 +10,8 @@ import { z } from 'zod';
 import { contentTypes } from '../../../api/accounting/metering/log-receiver.ts';
 import { writeRequest } from '../../../api/accounting/metering/shipper/sender.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
-import { readEnvironment, render, required } from '../chart.ts';
 import { findFreePort } from '../free-port.ts';
-import { startPostgres, type Postgres } from '../ledger/postgres.ts';
+import { sharePostgres, startPostgres, type SharedPostgres } from '../ledger/postgres.ts';
 import { completion, reply, startScriptedRouter, type Script } from '../models/scripted-router.ts';
 import { receiptKey } from '../receipts/record.ts';
 import { startWorld, type Operator, type World } from '../operator/world.ts';
@@ -41,7 +40,7 @@ export interface Faults {
 export interface Lab {
   readonly world: World;
   readonly faults: Faults;
-  readonly postgres: Postgres;
+  readonly postgres: SharedPostgres;
   readonly databaseUrl: string;
   /** The one that runs. */
   readonly operator: Operator;
@@ -68,40 +67,73 @@ export interface Lab {
 export interface LabOptions {
   /** Days until the certificate of the gateway ends. */
   readonly certificateDays?: number;
+  /** A PostgreSQL that the test may stop. */
+  readonly ownPostgres?: boolean;
   /** Variables of the API. */
   readonly api?: Readonly<Record<string, string>>;
 }
 
-export async function startLab({ certificateDays = 60, api = {} }: LabOptions = {}): Promise<Lab> {
+export async function startLab(options: LabOptions = {}): Promise<Lab> {
+  const { certificateDays = 60, ownPostgres = false, api = {} } = options;
   const faults: Faults = { isRouterBroken: false, isRouterDear: false, freeDisk: 0.6 };
-  const stops: (() => Promise<void>)[] = [];
-  const kept = async <T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
-    const one = await starting;
-    stops.unshift(() => one.stop());
-    return one;
+  const stops: (() => Promise<unknown>)[] = [];
+  /** What is being started is stopped with the lab, also if something else could not be started. */
+  const keep = <T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
+    const started = starting.catch(() => undefined);
+    stops.push(async () => (await started)?.stop());
+    return starting;
   };
-  const started = async (its: ProgramOptions): Promise<Program> => {
+  const start = (its: ProgramOptions): Promise<Program> => {
     const made = program(its);
-    stops.unshift(() => made.stop());
-    await made.start();
-    return made;
+    return keep(
+      made.start().then(
+        () => made,
+        async (error: unknown) => {
+          await made.stop();
+          throw error;
+        },
+      ),
+    );
   };
   const stop = async (): Promise<void> => {
-    for (const end of stops.splice(0)) await end();
+    await Promise.all(stops.splice(0).map((end) => end()));
   };
   try {
-    const world = await kept(startWorld());
-    const postgres = await kept(startPostgres({ durable: false }));
-    const gateway = await kept(startGateway(certificateDays));
-    const kubelet = await kept(startKubelet(world.api, () => faults.freeDisk));
-    const registry = await kept(startRegistry());
-    const router = await startScriptedRouter(scripts(faults));
-    stops.unshift(() => router.close());
-    const ports = await portsOf(
+    const ports = await findFreePorts(
       ...(['operator', 'api', 'apps', 'apiInternal', 'workers', 'workersInternal', 'shipper'] as const),
       ...(['proxy', 'proxyInternal'] as const),
     );
     const internal = { url: `http://127.0.0.1:${ports.apiInternal}`, token: meteringToken };
+    const preparing = keep(prepareDatabase(ownPostgres));
+    const startingWorkers = start({
+      file: 'api/tools/engine/workers/remote/server-main.ts',
+      internalPort: ports.workersInternal,
+      variables: { MOORAGE_PORT: String(ports.workers) },
+    });
+    const startingGatewaySide = keep(startGatewaySide(`${internal.url}/v1/logs`, meteringToken, ports.shipper));
+    const registry = await keep(startRegistry());
+    const folder = await mkdtemp(join(tmpdir(), 'moorage-lab-'));
+    stops.push(() => rm(folder, { recursive: true, force: true }));
+    // The registry of the lab asks for no account.
+    const account = join(folder, 'config.json');
+    await writeFile(account, '{}');
+    const startingProxy = start({
+      file: 'controller/registry-proxy/main.ts',
+      internalPort: ports.proxyInternal,
+      variables: {
+        MOORAGE_REGISTRY_PROXY_PORT: String(ports.proxy),
+        MOORAGE_REGISTRY_HOST: `127.0.0.1:${registry.port}`,
+        MOORAGE_REGISTRY_INSECURE: 'true',
+        MOORAGE_REGISTRY_CREDENTIALS: account,
+        MOORAGE_PUSH_TOKEN_SECRET: 'p'.repeat(32),
+      },
+    });
+    const [world, gateway, router] = await Promise.all([
+      keep(startWorld()),
+      keep(startGateway(certificateDays)),
+      keep(startRouter(faults)),
+    ]);
+    const kubelet = await keep(startKubelet(world.api, () => faults.freeDisk));
     const variables = {
       MOORAGE_INTERNAL_PORT: String(ports.operator),
       MOORAGE_APPS_USAGE_INTERVAL: '1s',
@@ -114,33 +146,12 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
       MOORAGE_REGISTRY_PRUNE: 'true',
     };
     let operator = world.startOperator(variables);
-    const databaseUrl = await postgres.createDatabase('moorage');
-    const workers = await started({
-      file: 'api/tools/engine/workers/remote/server-main.ts',
-      internalPort: ports.workersInternal,
-      variables: { MOORAGE_PORT: String(ports.workers) },
-    });
-    // The registry of the lab asks for no account.
-    const folder = await mkdtemp(join(tmpdir(), 'moorage-lab-'));
-    stops.unshift(() => rm(folder, { recursive: true, force: true }));
-    const account = join(folder, 'config.json');
-    await writeFile(account, '{}');
-    const registryProxy = await started({
-      file: 'controller/registry-proxy/main.ts',
-      internalPort: ports.proxyInternal,
-      variables: {
-        MOORAGE_REGISTRY_PROXY_PORT: String(ports.proxy),
-        MOORAGE_REGISTRY_HOST: `127.0.0.1:${registry.port}`,
-        MOORAGE_REGISTRY_INSECURE: 'true',
-        MOORAGE_REGISTRY_CREDENTIALS: account,
-        MOORAGE_PUSH_TOKEN_SECRET: 'p'.repeat(32),
-      },
-    });
-    const server = await started({
+    const { postgres, databaseUrl } = await preparing;
+    const server = await start({
       file: 'api/main.ts',
       internalPort: ports.apiInternal,
       variables: {
-        ...apiEnvironment(await render({ ...required, appsDomain: 'apps.localhost', baseDomain: 'moorage.localhost' })),
+        ...Object.fromEntries(Object.entries(world.apiEnvironment).filter(([, value]) => value !== '')),
         KUBECONFIG: world.api.kubeconfig,
         DATABASE_URL: databaseUrl,
         MOORAGE_PORT: String(ports.api),
@@ -151,14 +162,16 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
         MOORAGE_CALLER_SALT: 's'.repeat(32),
         MOORAGE_RECEIPT_KEY: receiptKey,
         MOORAGE_TRUSTED_PROXIES: '127.0.0.0/8',
-        MOORAGE_GIT_ALLOWED_HOSTS: world.git.host,
-        MOORAGE_GIT_INSECURE_HOSTS: world.git.host,
         MOORAGE_DRAIN_SECONDS: '1',
         MOORAGE_METERING_TOKEN: meteringToken,
         ...api,
       },
     });
-    const gatewaySide = await kept(startGatewaySide(`${internal.url}/v1/logs`, meteringToken, ports.shipper));
+    const [workers, registryProxy, gatewaySide] = await Promise.all([
+      startingWorkers,
+      startingProxy,
+      startingGatewaySide,
+    ]);
     const environment = {
       DATABASE_URL: databaseUrl,
       MOORAGE_ROUTER_URL: router.url,
@@ -205,6 +218,28 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
   }
 }
 
+interface Database {
+  readonly postgres: SharedPostgres;
+  readonly databaseUrl: string;
+  stop(): Promise<void>;
+}
+
+async function prepareDatabase(isOwn: boolean): Promise<Database> {
+  const postgres = await (isOwn ? startPostgres({ durable: false }) : sharePostgres());
+  const stop = (): Promise<void> => postgres.stop();
+  try {
+    return { postgres, databaseUrl: await postgres.createDatabase('moorage'), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function startRouter(faults: Faults): Promise<{ readonly url: string; stop(): Promise<void> }> {
+  const router = await startScriptedRouter(scripts(faults));
+  return { url: router.url, stop: () => router.close() };
+}
+
 /** Far above the hold of a call ($0.0003). */
 const dear = '{"prompt_tokens":20,"completion_tokens":80,"cost":0.45}';
 const billed = '{"prompt_tokens":20,"completion_tokens":80,"cost":0.0002}';
@@ -219,15 +254,6 @@ function scripts(faults: Faults): Record<string, Script> {
     await answer(response, asked, closed);
   };
   return Object.fromEntries(readCatalog().models.map(({ upstream }) => [upstream, script]));
-}
-
-/** What the chart gives the API as plain text, but for its tools behind services. */
-function apiEnvironment(objects: Parameters<typeof readEnvironment>[0]): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(readEnvironment(objects, 'api')).flatMap(([name, value]) =>
-      value === undefined || value === '' ? [] : [[name, value]],
-    ),
-  );
 }
 
 async function sendAccessLog(port: number, numbers: readonly number[]): Promise<void> {
@@ -266,7 +292,7 @@ async function runProgram(
   }
 }
 
-async function portsOf<Name extends string>(...names: readonly Name[]): Promise<Record<Name, number>> {
+async function findFreePorts<Name extends string>(...names: readonly Name[]): Promise<Record<Name, number>> {
   const ports: [string, number][] = [];
   for (const name of names) ports.push([name, await findFreePort()]);
   return Object.fromEntries(ports) as Record<Name, number>;

@@ -8,12 +8,14 @@ import { runExclusively } from '../exclusively.ts';
 
 const folder = join(paths.cache, 'debian', 'prometheus');
 
+let unpacking: Promise<void> | undefined;
+
 /** The path of one of its programs, unpacked first where the machine has none. */
 export async function prometheusProgram(name: 'prometheus' | 'promtool'): Promise<string> {
   const program = join(folder, 'usr', 'bin', name);
-  await runExclusively(async () => {
+  await (unpacking ??= runExclusively(async () => {
     if (!existsSync(program)) await unpack();
-  });
+  }));
   return program;
 }
 

@@ -44,7 +44,8 @@ export interface PrometheusOptions {
   readonly targets: Readonly<Record<string, readonly string[]>>;
   /** A rule file. */
   readonly rules?: string;
-  readonly intervalSeconds?: number;
+  /** Seconds between scrapes, by job; one unless given. A scrape waits no longer. */
+  readonly intervals?: Readonly<Record<string, number>>;
 }
 
 /** Reads from one that runs. */
@@ -74,19 +75,23 @@ export function createPrometheusClient(url: string): Omit<Prometheus, 'stop'> {
   };
 }
 
-/** Starts it; scrapes and judges every second unless said otherwise. */
+/** Starts it; judges every second. */
 export async function startPrometheus(options: PrometheusOptions): Promise<Prometheus> {
-  const { targets, rules, intervalSeconds = 1 } = options;
+  const { targets, rules, intervals = {} } = options;
   const program = await prometheusProgram('prometheus');
   const folder = await mkdtemp(join(tmpdir(), 'moorage-prometheus-'));
-  const interval = `${intervalSeconds}s`;
   const config = {
-    global: { scrape_interval: interval, scrape_timeout: interval, evaluation_interval: interval },
+    global: { evaluation_interval: '1s' },
     ...(rules === undefined ? {} : { rule_files: ['rules.yaml'] }),
-    scrape_configs: Object.entries(targets).map(([job, addresses]) => ({
-      job_name: job,
-      static_configs: [{ targets: addresses }],
-    })),
+    scrape_configs: Object.entries(targets).map(([job, addresses]) => {
+      const interval = `${intervals[job] ?? 1}s`;
+      return {
+        job_name: job,
+        scrape_interval: interval,
+        scrape_timeout: interval,
+        static_configs: [{ targets: addresses }],
+      };
+    }),
   };
   await writeFile(join(folder, 'prometheus.yaml'), stringify(config));
   if (rules !== undefined) await writeFile(join(folder, 'rules.yaml'), rules);

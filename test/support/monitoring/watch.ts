@@ -19,12 +19,16 @@ export interface Watch {
 /** Until an alert fires or ends: processes are started, and samples come once a second. */
 const usualSeconds = 60;
 
-export async function watch({ targets }: Pick<Lab, 'targets'>, intervalSeconds = 1): Promise<Watch> {
+/** `intervals`: seconds between scrapes, by job; one unless given. */
+export async function watch(
+  { targets }: Pick<Lab, 'targets'>,
+  intervals: Readonly<Record<string, number>> = {},
+): Promise<Watch> {
   const hasty = alertGroups.map((group) => ({
     ...group,
     alerts: group.alerts.map((alert) => ({ ...alert, for: '1s' })),
   }));
-  const prometheus = await startPrometheus({ targets, rules: renderRules(hasty), intervalSeconds });
+  const prometheus = await startPrometheus({ targets, rules: renderRules(hasty), intervals });
   const all = async (): ReturnType<Prometheus['alerts']> =>
     (await prometheus.alerts()).filter(({ state }) => state === 'firing');
   const firing = async (): Promise<string[]> =>
