@@ -1,54 +1,51 @@
 // The CRD on a real API server: what it refuses and in which words, what it fills in, and that it agrees with zod.
 import assert from 'node:assert/strict';
-import { ApiException, CustomObjectsApi, KubeConfig } from '@kubernetes/client-node';
 import fc from 'fast-check';
 import { afterAll, beforeAll, test } from 'vitest';
-import { z } from 'zod';
 import { findPins, resolveSpec } from '../../../crds/effective-settings.ts';
 import { hostedApp, spec as specSchema, type StoredSpec } from '../../../crds/hosted-app.ts';
 import { reservedSlugs } from '../../../crds/names.ts';
 import { goodSpec, oddSpec } from '../../support/crds/arbitraries.ts';
 import { refusals, structuralRefusals } from '../../support/crds/refusals.ts';
-import { waitUntilEstablished, startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
+import { ApiError, type Client } from '../../../lib/kubernetes/index.ts';
+import {
+  createClientAs,
+  startApiServer,
+  waitUntilEstablished,
+  type ApiServer,
+} from '../../support/kubernetes/api-server.ts';
 import { waitFor } from '../../support/operator/world.ts';
 import { chooseRepetitions } from '../../support/repetitions.ts';
 
 let server: ApiServer;
-let api: CustomObjectsApi;
+let client: Client;
 const crd = new URL('../../../crds/hostedapps.yaml', import.meta.url).pathname;
 const source = { repo: 'https://github.com/owner/name' };
-const failure = z.object({ message: z.string(), reason: z.string() });
 
 beforeAll(async () => {
   server = await startApiServer();
   await server.kubectl('apply', '--server-side', '-f', crd);
   await waitUntilEstablished(server, 'hostedapps.moorage.dev');
-  const config = new KubeConfig();
-  config.loadFromFile(server.kubeconfig);
-  api = config.makeApiClient(CustomObjectsApi);
+  client = await createClientAs(server);
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  client.close();
+  await server.stop();
+});
 
-const resource = {
-  group: 'moorage.dev',
-  version: 'v1alpha1',
-  namespace: 'default',
-  plural: 'hostedapps',
-  fieldValidation: 'Strict',
-} as const;
-
-function create(spec: unknown, name: string, dryRun?: 'All'): Promise<unknown> {
+function create(spec: unknown, name: string, options = ''): Promise<unknown> {
   const body = { apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp', metadata: { name }, spec };
-  return api.createNamespacedCustomObject({ ...resource, body, ...(dryRun === undefined ? {} : { dryRun }) });
+  const path = `/apis/moorage.dev/v1alpha1/namespaces/default/hostedapps?fieldValidation=Strict${options}`;
+  return client.request({ method: 'POST', path, body });
 }
 
 /** What the API server says to a spec: the object as it would be stored, or its refusal. Nothing is stored. */
 async function offer(spec: unknown, name = 'hello'): Promise<{ taken: unknown } | { refused: string }> {
   try {
-    return { taken: await create(spec, name, 'All') };
+    return { taken: await create(spec, name, '&dryRun=All') };
   } catch (error) {
-    if (!(error instanceof ApiException)) throw error;
-    const { message, reason } = failure.parse(JSON.parse(String(error.body)));
+    if (!(error instanceof ApiError)) throw error;
+    const { message, reason } = error;
     assert.ok(['Invalid', 'BadRequest'].includes(reason), `${reason}: ${message}`);
     return { refused: message };
   }

@@ -15,10 +15,10 @@ import { createRepositoryCheck, createSubmitter } from '../../../api/apps/submit
 import type { LookupAnswer } from '../../../lib/git/lookup.ts';
 import type { Repository } from '../../../lib/repository.ts';
 import { ensureCertificate } from '../../../localnode/node/control-plane/certificates.ts';
-import { createClient, createReflector, readFileConnection, type Connection } from '../../../lib/kubernetes/index.ts';
+import { createClient, createReflector } from '../../../lib/kubernetes/index.ts';
 import { createHttpMetrics } from '../../../lib/telemetry.ts';
 import { silent } from './sample.ts';
-import { waitUntilEstablished, type ApiServer } from '../kubernetes/api-server.ts';
+import { openConnection, waitUntilEstablished, type ApiServer } from '../kubernetes/api-server.ts';
 
 export const namespaces = { apps: 'moorage-apps', builds: 'moorage-builds' } as const;
 const user = 'system:serviceaccount:moorage-system:moorage-api';
@@ -69,21 +69,6 @@ export async function prepare(server: ApiServer): Promise<void> {
   await applyText(server, rights);
 }
 
-async function limitedConnection(server: ApiServer): Promise<Connection> {
-  const admin = await readFileConnection(server.kubeconfig);
-  return {
-    server: admin.server,
-    namespace: admin.namespace,
-    async readCredentials() {
-      const { headers, agent } = await admin.readCredentials();
-      return { headers: { ...headers, 'impersonate-user': user }, agent };
-    },
-    close() {
-      admin.close();
-    },
-  };
-}
-
 /** What every replica and the operator share. */
 export const ownershipSecret = 'o'.repeat(32);
 
@@ -119,7 +104,7 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
     insecure = [],
   } = options;
   const ending = new AbortController();
-  const connection = await limitedConnection(server);
+  const connection = await openConnection(server, user);
   const client = createClient(connection);
   const reflector = createReflector({
     client,

@@ -1,7 +1,8 @@
 // A real API server on a real etcd: what integration tests talk to. Files of one run take turns with a few of them.
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parse } from 'yaml';
 import { z } from 'zod';
 import { getBinariesFolder, getBinaryPath, buildPart } from '../../../localnode/binaries/build.ts';
 import { prepareControlPlane } from '../../../localnode/node/control-plane/control-plane.ts';
@@ -10,8 +11,9 @@ import { ensureProcess, stopProcess, type ProcessSpec } from '../../../localnode
 import { run, waitFor } from '../../../localnode/shell.ts';
 import {
   createClient,
-  readFileConnection,
+  createStaticConnection,
   type Client,
+  type Connection,
   type Manifest,
   type Resource,
 } from '../../../lib/kubernetes/index.ts';
@@ -170,17 +172,36 @@ export async function waitUntilEstablished(
   );
 }
 
-/** A client of the administrator, or of another user, as `kubectl --as` makes it. Close it at the end. */
-export async function createClientAs({ kubeconfig }: ApiServer, user?: string): Promise<Client> {
-  const connection = await readFileConnection(kubeconfig);
-  if (user === undefined) return createClient(connection);
-  return createClient({
-    ...connection,
-    async readCredentials() {
-      const { headers, agent } = await connection.readCredentials();
-      return { headers: { ...headers, 'impersonate-user': user }, agent };
-    },
-  });
+const base64 = z.base64().transform((text) => Buffer.from(text, 'base64'));
+const kubeconfigFile = z.object({
+  clusters: z.tuple([z.object({ cluster: z.object({ 'certificate-authority-data': base64 }) })]),
+  users: z.tuple([z.object({ user: z.object({ 'client-certificate-data': base64, 'client-key-data': base64 }) })]),
+});
+
+/** The certificate of the authority that the API server's is signed by, and the administrator's with its key. */
+export async function readCertificates({
+  kubeconfig,
+}: Pick<ApiServer, 'kubeconfig'>): Promise<{ ca: Buffer; cert: Buffer; key: Buffer }> {
+  const { clusters, users } = kubeconfigFile.parse(parse(await readFile(kubeconfig, 'utf8')));
+  const { 'client-certificate-data': cert, 'client-key-data': key } = users[0].user;
+  return { ca: clusters[0].cluster['certificate-authority-data'], cert, key };
+}
+
+/**
+ * The connection of the administrator, or of another user, as of `kubectl --as`. The library that reads any kubeconfig takes
+ * half a second to load.
+ */
+export async function openConnection(
+  server: Pick<ApiServer, 'kubeconfig' | 'server'>,
+  user?: string,
+): Promise<Connection> {
+  const headers = user === undefined ? {} : { 'impersonate-user': user };
+  return createStaticConnection(server.server, { headers, tls: await readCertificates(server) });
+}
+
+/** A client of the administrator, or of another user. Close it at the end. */
+export async function createClientAs(server: Pick<ApiServer, 'kubeconfig' | 'server'>, user?: string): Promise<Client> {
+  return createClient(await openConnection(server, user));
 }
 
 /** Has the API server judge an object that is not stored. @returns its refusal; undefined if it accepts the object */

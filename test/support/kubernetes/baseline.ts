@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { z } from 'zod';
-import { createClient, readFileConnection } from '../../../lib/kubernetes/index.ts';
 import { waitFor } from '../../../localnode/shell.ts';
-import type { OwnApiServer } from './api-server.ts';
+import { createClientAs, type OwnApiServer } from './api-server.ts';
 
 export interface Baseline {
   /** Removes every object that was made since. Resolves when the API server no longer serves any of them. */
@@ -30,7 +29,7 @@ const nameList = z.object({ items: z.array(z.object({ metadata: z.object({ name:
 /** `isSettling`: types were added, which the API server registers a little later. */
 export async function takeBaseline(server: OwnApiServer, isSettling = false): Promise<Baseline> {
   const etcd = createEtcdClient(server);
-  const client = createClient(await readFileConnection(server.kubeconfig));
+  const client = await createClientAs(server);
   const listGroups = async (): Promise<string[]> =>
     groupList.parse(await client.request({ method: 'GET', path: '/apis' })).groups.map(({ name }) => name);
   const listNamespaces = async (): Promise<string[]> => {

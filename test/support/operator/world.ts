@@ -2,23 +2,21 @@
 // The operator gets the chart's variables and the rights of the chart's service account, no more.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parse } from 'yaml';
 import { z } from 'zod';
 import { deployments, hostedApps, jobs, type HostedAppObject, type Job } from '../../../controller/objects/kinds.ts';
-import {
-  createClient,
-  leases,
-  readFileConnection,
-  type Client,
-  type KubeObject,
-  type Resource,
-} from '../../../lib/kubernetes/index.ts';
+import { leases, type Client, type KubeObject, type Resource } from '../../../lib/kubernetes/index.ts';
 import { labels } from '../../../crds/names.ts';
-import { startLayeredApiServer, type ApiServer, type LayeredApiServer } from '../kubernetes/api-server.ts';
+import {
+  createClientAs,
+  readCertificates,
+  startLayeredApiServer,
+  type ApiServer,
+  type LayeredApiServer,
+} from '../kubernetes/api-server.ts';
 import { addGatewayTypes, readEnvironment, install, object, required } from '../chart.ts';
 import { startGitServer, type GitServer } from './git-server.ts';
 
@@ -101,7 +99,7 @@ async function installChart(api: ApiServer, client: Client): Promise<Installatio
 }
 
 async function furnish(api: LayeredApiServer): Promise<World> {
-  const client = createClient(await readFileConnection(api.kubeconfig));
+  const client = await createClientAs(api);
   const [git, folder] = [await startGitServer(), await mkdtemp(join(tmpdir(), 'moorage-operator-'))];
   let installed = api.note === undefined ? undefined : installation.parse(JSON.parse(api.note));
   if (installed === undefined) {
@@ -153,14 +151,9 @@ async function furnish(api: LayeredApiServer): Promise<World> {
   };
 }
 
-const cluster = z.object({ 'certificate-authority-data': z.base64() });
-const kubeconfig = z.object({ clusters: z.tuple([z.object({ cluster })]) });
-
 /** What a kubelet would put into the operator's pod: its service account, and where the API server is. */
 async function identify(api: ApiServer, folder: string, token: string): Promise<Record<string, string>> {
-  const { clusters } = kubeconfig.parse(parse(await readFile(api.kubeconfig, 'utf8')));
-  const authority = clusters[0].cluster['certificate-authority-data'];
-  await writeFile(join(folder, 'ca.crt'), Buffer.from(authority, 'base64'));
+  await writeFile(join(folder, 'ca.crt'), (await readCertificates(api)).ca);
   await writeFile(join(folder, 'token'), token);
   const { hostname, port } = new URL(api.server);
   return {
