@@ -8,6 +8,7 @@ import {
   deleteApps,
   waitFor,
   get,
+  listPods,
   runKubectl,
   submit,
   runWithFiles,
@@ -99,9 +100,7 @@ test('files and rows survive kubectl delete and kubectl apply, even without a fi
 
     await runKubectl('delete', 'happ', diary, '-n', appsNamespace, '--timeout=120s');
     await waitFor('its pods to be gone', async () =>
-      (await runKubectl('get', 'pod', '-n', appsNamespace, '-l', `moorage.dev/app=${diary}`, '-o', 'name')) === ''
-        ? true
-        : undefined,
+      (await listPods(`moorage.dev/app=${diary}`)).length === 0 ? true : undefined,
     );
     assert.deepEqual([await names('pvc'), await names('secret')], kept, 'claims and Secrets are kept');
     await applyAgain(saved);

@@ -7,16 +7,7 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { z } from 'zod';
 import { paths } from '../../localnode/paths.ts';
-import {
-  appsNamespace,
-  appUrl,
-  deleteApps,
-  waitFor,
-  get,
-  runKubectl,
-  submit,
-  runWithFiles,
-} from '../support/cluster.ts';
+import { appsNamespace, appUrl, deleteApps, waitFor, get, listPods, submit, runWithFiles } from '../support/cluster.ts';
 
 const name = 'e2e-disk';
 const MiB = 1024 * 1024;
@@ -167,8 +158,8 @@ describe('an app with 16 MiB of disk and a volume of 1 MiB', () => {
 
   test('is evicted for exceeding its limit', async () => {
     await waitFor('an evicted pod', async () => {
-      const evicted = await runKubectl('get', 'pods', ...inApps, '-o', 'jsonpath={.items[*].status.reason}');
-      return evicted.includes('Evicted') ? true : undefined;
+      const pods = await listPods(`moorage.dev/app=${name}`);
+      return pods.some(({ status }) => status?.reason === 'Evicted') ? true : undefined;
     });
   });
 
@@ -184,8 +175,6 @@ describe('an app with 16 MiB of disk and a volume of 1 MiB', () => {
     assert.ok(peak <= 64 * MiB);
   });
 });
-
-const inApps = ['-n', appsNamespace, '-l', `moorage.dev/app=${name}`];
 
 /** What the logs of the app's pods take on the node. */
 async function logBytes(): Promise<number> {

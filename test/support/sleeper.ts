@@ -5,7 +5,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { Socket } from 'node:net';
 import { Agent, request as ask } from 'undici';
-import { appsNamespace, waitFor, runKubectl, readApp } from './cluster.ts';
+import { listPods, readApp, waitFor } from './cluster.ts';
 
 export const sleeperFiles = (idleAfter: string): Readonly<Record<string, string>> => ({
   'package.json': JSON.stringify({ name: 'sleeper', private: true, scripts: { start: 'node server.js' } }),
@@ -63,25 +63,16 @@ export async function waitForState(name: string, state: string, seconds = 120): 
     async () => {
       const { status } = await readApp(name);
       if (status?.idle?.state !== state) return undefined;
-      return state === 'Asleep' && (await listPods(name)).length > 0 ? undefined : true;
+      return state === 'Asleep' && (await listPodNames(name)).length > 0 ? undefined : true;
     },
     seconds,
   );
 }
 
 /** Names of its pods. */
-export async function listPods(name: string): Promise<string[]> {
-  const text = await runKubectl(
-    'get',
-    'pods',
-    '-n',
-    appsNamespace,
-    '-l',
-    `moorage.dev/app=${name},app.kubernetes.io/component=app`,
-    '-o',
-    'name',
-  );
-  return text.split('\n').filter((line) => line !== '');
+export async function listPodNames(name: string): Promise<string[]> {
+  const found = await listPods(`moorage.dev/app=${name},app.kubernetes.io/component=app`);
+  return found.map(({ metadata }) => metadata.name);
 }
 
 function open(url: URL, headers: Record<string, string>): ClientRequest {
