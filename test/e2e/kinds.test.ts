@@ -21,7 +21,7 @@ const nameOf = (kind: Kind): string => `e2e-${kind.fixture}`;
 afterAll(() => deleteApps(...kinds.map(nameOf)));
 
 for (const kind of kinds) {
-  test(`${kind.fixture} goes from submit to live [spec service.pipeline status.live]`, async (t) => {
+  test.concurrent(`${kind.fixture} goes from submit to live [spec service.pipeline status.live]`, async (t) => {
     const name = nameOf(kind);
     const started = performance.now();
     const ended = await runWithCopy(kind.fixture, name, (folder) => submit(folder));

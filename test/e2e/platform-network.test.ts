@@ -34,13 +34,17 @@ test('a pod without a policy reaches only visitor ports and DNS', async () => {
     await addressOf('kube-system', 'k8s-app=kube-dns'),
   ];
   const script = `import socket, sys
-for address in sys.argv[1:]:
+from concurrent.futures import ThreadPoolExecutor
+def look(address):
     host, port = address.rsplit(':', 1)
     try:
         socket.create_connection((host, int(port)), timeout=3).close()
-        print(address, 'open')
+        return 'open'
     except OSError:
-        print(address, 'closed')
+        return 'closed'
+with ThreadPoolExecutor() as pool:
+    for address, seen in zip(sys.argv[1:], pool.map(look, sys.argv[1:])):
+        print(address, seen)
 print(socket.gethostbyname('traefik.moorage-gateway.svc.cluster.local') != '')`;
   const targets = [
     `${gateway}:443`,

@@ -48,6 +48,7 @@ async function closedAddresses(): Promise<readonly string[]> {
 function prober(addresses: readonly string[]): string {
   return `
 import os, socket, sys
+from concurrent.futures import ThreadPoolExecutor
 def look(address):
     host, port = address.rsplit(':', 1)
     try:
@@ -59,8 +60,10 @@ print('uid_map', ' '.join(open('/proc/self/uid_map').read().split()))
 print('token', 'FOUND' if os.path.exists('/var/run/secrets/kubernetes.io') else 'absent')
 print('registry-credentials', 'FOUND' if any(os.path.exists(p) for p in ('/registry/config.json', os.path.expanduser('~/.docker/config.json'))) else 'absent')
 print('environment', 'LEAKED' if any(k.startswith(('MOORAGE_', 'HELLO_SERVICE', 'DOCKER_CONFIG')) for k in os.environ) else 'clean')
-for address in ${JSON.stringify(addresses)}:
-    print('address', address, look(address))
+addresses = ${JSON.stringify(addresses)}
+with ThreadPoolExecutor(len(addresses)) as pool:
+    for address, seen in zip(addresses, pool.map(look, addresses)):
+        print('address', address, seen)
 try:
     os.mknod('/tmp/disk', 0o600 | 0o060000, os.makedev(254, 0)); open('/tmp/disk', 'rb').read(1); print('disk', 'READ')
 except OSError as error:

@@ -118,16 +118,19 @@ function inTwoColumns({ words: set }: PageLayout): void {
 const searches = ['web_search', 'deep_research'];
 const fromTheInternet = [...searches, 'lookup_citation'];
 
+let site: PublicSite;
+beforeAll(async () => {
+  site = await startPublicSite();
+});
+afterAll(() => site.stop());
+
 describe('tools on a cluster', () => {
-  let site: PublicSite;
   let tools: z.output<typeof listed>['tools'];
 
   beforeAll(async () => {
-    site = await startPublicSite();
     const { body } = await get(new URL('/t', baseUrl), { headers: { accept: 'application/json' } });
     ({ tools } = listed.parse(JSON.parse(body)));
   });
-  afterAll(() => site.stop());
 
   it('are all on, except search without internet access', () => {
     assert.deepEqual(tools.map(({ name }) => name).toSorted(), [...Object.keys(checks), ...fromTheInternet].toSorted());
@@ -170,13 +173,7 @@ describe('tools on a cluster', () => {
   });
 });
 
-describe('what a service compromised by its input can access', () => {
-  let site: PublicSite;
-  beforeAll(async () => {
-    site = await startPublicSite();
-  });
-  afterAll(() => site.stop());
-
+describe('what a service compromised by its input can access', { concurrent: true }, () => {
   /** Which of the addresses its pod reaches, its user, and what else it finds, a word each. */
   const found = async (service: string): Promise<string[]> => {
     const { hostname, port } = new URL(site.url);
@@ -199,7 +196,7 @@ describe('what a service compromised by its input can access', () => {
       'jsonpath={.spec.clusterIP}',
     );
     const script = [
-      `for at in ${hostname}/${port} ${cluster}/443 ${api}/80; do timeout 3 bash -c "exec 3<>/dev/tcp/$at" 2>/dev/null && echo "$at"; done`,
+      `for at in ${hostname}/${port} ${cluster}/443 ${api}/80; do (timeout 3 bash -c "exec 3<>/dev/tcp/$at" 2>/dev/null && echo "$at") & done; wait`,
       '[ "$(id -u)" = 0 ] && echo root',
       'touch /x 2>/dev/null && echo writable',
       '[ -e /var/run/secrets/kubernetes.io ] && echo token',
