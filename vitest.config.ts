@@ -1,4 +1,4 @@
-// Test projects: unit, integration, e2e with e2e-alone after it, and teardown, which takes the cluster down.
+// Test projects: unit, integration, e2e with e2e-quiet and e2e-alone after it, and teardown, which takes the cluster down.
 import { join } from 'node:path';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 import { LongestFirst } from './test/sequence.ts';
@@ -9,10 +9,11 @@ import { deepLimitMs, isDeep } from './test/support/repetitions.ts';
 if (!process.argv.includes('--coverage'))
   process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/moorage/compiled');
 
-/** They stop, restart, crash or load what all the others use, or measure how long visitors wait. */
-const alone = ['absence', 'resilience', 'rollback', 'rollout', 'swap', 'workers'].map(
-  (name) => `test/e2e/${name}.test.ts`,
-);
+const list = (...names: readonly string[]): string[] => names.map((name) => `test/e2e/${name}.test.ts`);
+/** One measures how long visitors wait, the other kills the workers of tools; neither disturbs the other. */
+const quiet = list('swap', 'workers');
+/** They stop, restart or crash what all the others use. */
+const alone = list('absence', 'resilience');
 
 const databaseSnapshot = 'test/support/ledger/snapshot.ts';
 
@@ -85,14 +86,15 @@ export default defineConfig({
       project({
         name: 'e2e',
         include: ['test/e2e/**/*.test.ts'],
-        exclude: ['test/e2e/last/**', ...alone],
+        exclude: ['test/e2e/last/**', ...quiet, ...alone],
         seconds: 1200,
         // They wait for the cluster most of the time, so more than there are cores.
         maxWorkers: 3,
         group: 2,
       }),
-      project({ name: 'e2e-alone', include: alone, seconds: 1200, maxWorkers: 1, group: 3 }),
-      project({ name: 'teardown', include: ['test/e2e/last/**/*.test.ts'], seconds: 300, maxWorkers: 1, group: 4 }),
+      project({ name: 'e2e-quiet', include: quiet, seconds: 1200, maxWorkers: 2, group: 3 }),
+      project({ name: 'e2e-alone', include: alone, seconds: 1200, maxWorkers: 1, group: 4 }),
+      project({ name: 'teardown', include: ['test/e2e/last/**/*.test.ts'], seconds: 300, maxWorkers: 1, group: 5 }),
     ],
     coverage: {
       provider: 'v8',

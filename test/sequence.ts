@@ -10,11 +10,12 @@ export const longFiles: readonly string[] = [
     ...['tools/check-grammar-languages', 'operator/sleep'],
     ...['tools/run-code-python', 'ledger/outages', 'tools/convert-to-pdf', 'models/models', 'models/comparisons'],
   ].map((name) => `integration/${name}`),
-  ...['attack', 'sleep', 'tools', 'rejections', 'services', 'kinds', 'sandbox', 'app-manifest', 'data'].map(
+  // rollback begins and ends with a restart of the operator, and waits most of its time.
+  ...['rollback', 'attack', 'tools', 'sleep', 'data', 'services', 'kinds', 'app-manifest', 'hostile', 'tutorial'].map(
     (name) => `e2e/${name}`,
   ),
   // Those that run alone. The kubelet restarts what resilience has killed later and later, and any file after it would wait.
-  ...['rollback', 'absence', 'workers', 'rollout', 'swap', 'resilience'].map((name) => `e2e/${name}`),
+  ...['swap', 'workers', 'absence', 'resilience'].map((name) => `e2e/${name}`),
 ];
 
 const ranks = new Map(longFiles.map((name, index) => [`/test/${name}.test.ts`, index]));

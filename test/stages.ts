@@ -75,7 +75,7 @@ const cluster: ToolStage = {
 const e2e: TestStage = {
   kind: 'tests',
   name: 'e2e',
-  projects: ['e2e', 'e2e-alone'],
+  projects: ['e2e', 'e2e-quiet', 'e2e-alone'],
   limitMs: 45 * minutes,
   gate: false,
 };

@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import {
-  appsNamespace,
   appUrl,
   deleteApps,
   edit,
   waitFor,
   get,
+  listPods,
   runKubectl,
   readApp,
   removeFiles,
@@ -20,7 +20,6 @@ import {
 
 const name = 'e2e-rollback';
 const operator = ['deployment/moorage-operator', '-n', systemNamespace] as const;
-const pods = ['-n', appsNamespace, '-l', `moorage.dev/app=${name}`] as const;
 const setting = 'MOORAGE_APPS_GOOD_AFTER';
 const script = (version: string, lifeSeconds: number): string => `import http.server, os, threading, time
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -48,6 +47,7 @@ afterAll(async () => {
   await setGoodAfter(before === '' ? '10m' : before);
 });
 
+/** Other files go on meanwhile: a new operator takes over from the old one. */
 async function setGoodAfter(value: string): Promise<void> {
   await runKubectl('set', 'env', ...operator, `${setting}=${value}`);
   await runKubectl('rollout', 'status', ...operator, '--timeout=120s');
@@ -66,14 +66,8 @@ async function rolledBackTo(commit: string | undefined): Promise<void> {
   );
   // A Service drops a pod a moment after it stops being ready. Until then, a pod of another commit may still answer.
   await waitFor('the pods of other commits to end', async () => {
-    const commits = await runKubectl(
-      'get',
-      'pods',
-      ...pods,
-      '-o',
-      `jsonpath={.items[*]..annotations.moorage\\.dev/commit}`,
-    );
-    return commits.split(' ').every((each) => each === commit) ? true : undefined;
+    const pods = await listPods(`moorage.dev/app=${name}`);
+    return pods.every(({ metadata }) => metadata.annotations?.['moorage.dev/commit'] === commit) ? true : undefined;
   });
   assert.equal((await get(appUrl(name))).body, 'good');
 }
