@@ -1,6 +1,6 @@
 // The data of an app that is deleted: files on a volume and rows in a database, kept, and found again by the same app.
 import assert from 'node:assert/strict';
-import { afterAll, test } from 'vitest';
+import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import {
   appsNamespace,
@@ -15,6 +15,8 @@ import {
 } from '../support/cluster.ts';
 
 const diary = 'e2e-data';
+// Data of a run that was interrupted would be found again.
+beforeAll(() => deleteApps(diary));
 afterAll(() => deleteApps(diary));
 
 const files = {
