@@ -61,14 +61,16 @@ async function rawBuild({ name, repo, commit }: Submission): Promise<number> {
   const jobs = pipelineJob.parse(
     JSON.parse(await runKubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${name}`, '-o', 'json')),
   );
-  const { image = '', env = [] } = jobs.items[0]?.spec.template.spec.containers.at(-1) ?? {};
-  const valueOf = (wanted: string): string => env.find((each) => each.name === wanted)?.value ?? '';
-  const { push } = pipelineInput.parse(JSON.parse(valueOf('MOORAGE_PIPELINE')));
+  const containers = jobs.items[0]?.spec.template.spec.containers ?? [];
+  const { image = '' } = containers.at(-1) ?? {};
+  const readVariable = (wanted: string): string =>
+    containers.flatMap(({ env }) => env).find(({ name: each }) => each === wanted)?.value ?? '';
+  const { push } = pipelineInput.parse(JSON.parse(readVariable('MOORAGE_PIPELINE')));
   const pod = `${name}-raw`;
   await create(
     rawBuildPod({
       ...{ name: pod, namespace: buildsNamespace, image, repo, commit, push },
-      token: valueOf('MOORAGE_PUSH_TOKEN'),
+      tokens: { git: readVariable('MOORAGE_GIT_TOKEN'), push: readVariable('MOORAGE_PUSH_TOKEN') },
     }),
   );
   try {

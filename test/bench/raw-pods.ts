@@ -7,18 +7,20 @@ interface RawBuild {
   readonly image: string;
   readonly repo: string;
   readonly commit: string;
-  /** Name to push to, at the registry proxy, with the token for it. */
+  /** Name to push to, at the registry proxy. */
   readonly push: string;
-  readonly token: string;
+  /** What may read the repository, and push to this name. */
+  readonly tokens: { readonly git: string; readonly push: string };
 }
 
-function script({ repo, commit, push, token }: RawBuild): string {
+function script({ repo, commit, push, tokens }: RawBuild): string {
   const host = push.split('/')[0] ?? '';
-  const auth = Buffer.from(`bench:${token}`).toString('base64');
+  const encode = (token: string): string => Buffer.from(`bench:${token}`).toString('base64');
+  const auth = encode(tokens.push);
   return [
     `set -eu; mkdir /tmp/client; printf '%s' '${JSON.stringify({ auths: { [host]: { auth } } })}' > /tmp/client/config.json`,
     'cd /tmp; git init -q source; cd source',
-    `git fetch -q --depth 1 ${repo} ${commit}; git checkout -q FETCH_HEAD`,
+    `git -c 'http.extraHeader=Authorization: Basic ${encode(tokens.git)}' fetch -q --depth 1 ${repo} ${commit}; git checkout -q FETCH_HEAD`,
     `printf '%s\\n' 'root = "/var/lib/buildkit"' '[grpc]' 'address = ["unix:///tmp/b.sock"]' '[worker.containerd]' 'enabled = false' '[worker.oci]' 'snapshotter = "overlayfs"' '[registry."docker.io"]' 'mirrors = ["${host}"]' '[registry."${host}"]' 'http = true' > /tmp/b.toml`,
     'buildkitd --config /tmp/b.toml > /tmp/b.log 2>&1 &',
     'until buildctl --addr unix:///tmp/b.sock debug workers > /dev/null 2>&1; do sleep 0.05; done',
