@@ -43,12 +43,20 @@ export default async function setup(): Promise<void> {
   renameSync(draft, snapshot);
 }
 
+interface DatabaseFiles {
+  readdir(path: string): string[];
+  unlink(path: string): void;
+  truncate(path: string, bytes: number): void;
+  readFile(path: string): Uint8Array;
+}
+
 /** Removes what the write-ahead log has from before, and the zeros behind its end: 16 MB that each instance would copy. */
 async function trimLog(pglite: PGlite): Promise<void> {
   await pglite.exec('select pg_switch_wal()');
   await pglite.exec('checkpoint');
   const { rows } = await pglite.query<{ current: string }>('select pg_walfile_name(pg_current_wal_lsn()) as current');
-  const { FS: files } = pglite.Module;
+  // Its types refer to those of Emscripten, which are not installed.
+  const files = pglite.Module.FS as unknown as DatabaseFiles;
   const folder = '/pglite/data/pg_wal';
   for (const name of files.readdir(folder)) {
     const segment = `${folder}/${name}`;

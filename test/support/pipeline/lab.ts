@@ -251,7 +251,7 @@ async function runShell(script: string, ...args: readonly string[]): Promise<voi
 }
 
 interface RunningBuilder {
-  build(context: string, args: readonly string[]): Promise<string>;
+  readonly build: (context: string, args: readonly string[]) => Promise<string>;
   stop(): Promise<void>;
 }
 

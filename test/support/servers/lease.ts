@@ -23,7 +23,7 @@ export const requests = z.discriminatedUnion('want', [
     want: z.literal('litellm'),
     start: z.object({
       folder: z.string(),
-      arguments: z.array(z.string()),
+      arguments: z.array(z.string()).readonly(),
       environment: z.record(z.string(), z.string()),
     }),
   }),

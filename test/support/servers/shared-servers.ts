@@ -10,9 +10,9 @@ import { createInterface } from 'node:readline';
 import { takeBaseline, type Baseline } from '../kubernetes/baseline.ts';
 import { startOwnApiServer, type OwnApiServer } from '../kubernetes/api-server.ts';
 import { startPostgres, type Postgres } from '../ledger/postgres.ts';
-import { startLiteLlmParent, type LiteLlmParent } from '../models/litellm.ts';
+import { startLiteLlmParent, type LiteLlmParent, type LiteLlmStart } from '../models/litellm.ts';
 import { makeTemplate } from '../pipeline/lab.ts';
-import { requests, socketVariable, type ApiServerLease, type PostgresLease } from './lease.ts';
+import { requests, socketVariable, type ApiServerLease, type LeaseRequest, type PostgresLease } from './lease.ts';
 
 interface PooledServer {
   readonly server: OwnApiServer;
@@ -20,6 +20,8 @@ interface PooledServer {
   /** What is on it in addition when nobody uses it. */
   layer: { readonly name: string; readonly note: string; readonly baseline: Baseline } | undefined;
 }
+
+type LayerRequest = Extract<LeaseRequest, { want: 'keep' }>;
 
 const template = 'migrated';
 
@@ -67,32 +69,42 @@ export default async function setup(): Promise<() => Promise<void>> {
     }
   }
 
+  async function keepLayer(pooled: PooledServer, { layer: name, note }: LayerRequest): Promise<void> {
+    pooled.layer = { name, note, baseline: await takeBaseline(pooled.server, true) };
+  }
+
+  function describeLease({ server: { kubeconfig, server }, layer }: PooledServer): ApiServerLease {
+    return { kubeconfig, server, cache: join(folder, `lease-${++leases}`), note: layer?.note ?? null };
+  }
+
+  async function forkLiteLlm(start: LiteLlmStart, forks: number[]): Promise<number> {
+    const pid = await (await (liteLlm ??= startLiteLlmParent())).fork(start);
+    forks.push(pid);
+    return pid;
+  }
+
   async function serve(socket: Socket): Promise<void> {
     let leased: PooledServer | undefined;
     const forks: number[] = [];
     const answer = async (line: string): Promise<unknown> => {
       const request = requests.parse(JSON.parse(line));
-      const { want } = request;
-      if (want === 'litellm') {
-        const pid = await (await (liteLlm ??= startLiteLlmParent())).fork(request.start);
-        forks.push(pid);
-        return pid;
+      switch (request.want) {
+        case 'litellm':
+          return forkLiteLlm(request.start, forks);
+        case 'pipeline-template':
+          return (pipelineTemplate ??= makeTemplate(join(folder, 'pipeline')));
+        case 'postgres':
+          return (await (postgres ??= startSharedPostgres())).lease;
+        case 'restart':
+          await leased?.server.restart();
+          return null;
+        case 'keep':
+          if (leased !== undefined) await keepLayer(leased, request);
+          return null;
+        case 'api-server':
+          leased ??= await take(request.layer);
+          return describeLease(leased);
       }
-      if (want === 'pipeline-template') return (pipelineTemplate ??= makeTemplate(join(folder, 'pipeline')));
-      if (want === 'postgres') return (await (postgres ??= startSharedPostgres())).lease;
-      if (want === 'restart') {
-        await leased?.server.restart();
-        return null;
-      }
-      if (want === 'keep') {
-        const { layer: name, note } = request;
-        if (leased !== undefined) leased.layer = { name, note, baseline: await takeBaseline(leased.server, true) };
-        return null;
-      }
-      leased ??= await take(request.layer);
-      const { kubeconfig, server } = leased.server;
-      const cache = join(folder, `lease-${++leases}`);
-      return { kubeconfig, server, cache, note: leased.layer?.note ?? null } satisfies ApiServerLease;
     };
     try {
       for await (const line of createInterface({ input: socket })) {
