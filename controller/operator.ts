@@ -92,12 +92,13 @@ export async function runOperator(): Promise<void> {
     const enqueueApp = (app: string): void => {
       apps.enqueue(`${config.appsNamespace}/${app}`);
     };
-    const listAppNames = (): string[] => caches.apps.list().map(({ metadata }) => metadata.name);
     const task = createActivityTask({
       ...idle,
       intervalMs: activityMs,
       onChange: enqueueApp,
-      listApps: listAppNames,
+      onStateChange: () => {
+        apps.resync();
+      },
       log,
     });
     manager.addLeaderTask('activity', task);

@@ -19,14 +19,14 @@ export interface ActivityTaskOptions {
   readonly intervalMs: number;
   /** Called with the name of an app whose status has to change. */
   readonly onChange: (app: string) => void;
-  /** All apps: their routes change when the activator goes, and when it is back. */
-  readonly listApps: () => readonly string[];
+  /** Called when the activators have gone or are back, which changes the routes of all apps. */
+  readonly onStateChange: () => void;
   readonly log: Logger;
 }
 
 /** Runs until the signal is aborted. */
 export function createActivityTask(options: ActivityTaskOptions): (signal: AbortSignal) => Promise<void> {
-  const { pool, record, onChange, listApps, log } = options;
+  const { pool, record, onChange, onStateChange, log } = options;
   return async (signal) => {
     let activatorState = record.getActivatorState(Date.now());
     while (!signal.aborted) {
@@ -36,7 +36,7 @@ export function createActivityTask(options: ActivityTaskOptions): (signal: Abort
         log.warn({ error: toErrorMessage(error) }, 'the activators did not respond: no app goes to rest');
       }
       const activators = record.getActivatorState(Date.now());
-      if (activators !== activatorState) listApps().forEach(onChange);
+      if (activators !== activatorState) onStateChange();
       activatorState = activators;
       await sleep(systemClock, options.intervalMs, signal);
     }

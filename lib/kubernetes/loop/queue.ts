@@ -18,9 +18,12 @@ export interface WorkQueue {
   add(key: string): void;
   /** Adds a key that is worked on only when no other is ready, unless it waits already. */
   addInBackground(key: string): void;
-  /** Adds a key after `ms`. If it waits already, the earlier time counts. */
+  /** Adds a key in the background after `ms`. If it waits already, the earlier time counts. */
   addAfter(key: string, ms: number): void;
-  /** Adds a key after its own backoff, the bucket's wait, or `leastMs`, whichever is longest, and counts a failure. */
+  /**
+   * Adds a key in the background after its own backoff, the bucket's wait, or `leastMs`, whichever is longest, and counts a
+   * failure.
+   */
   addRateLimited(key: string, leastMs?: number): void;
   /** Forgets the failures of a key. */
   forget(key: string): void;
@@ -181,10 +184,15 @@ class KeyQueue implements WorkQueue {
     this.#processing.add(key);
   }
 
-  /** A long wait is split, because the delay of a timer is bounded. */
+  /**
+   * A long wait is split, because the delay of a timer is bounded. What is only to be looked at again comes after changes:
+   * after a start, the timers of all apps elapse at about the same time.
+   */
   #addWhenElapsed(key: string, at: number): void {
     this.#waiting.delete(key);
-    this.addAfter(key, at - this.#clock.now());
+    const remainingMs = at - this.#clock.now();
+    if (remainingMs > 0) this.addAfter(key, remainingMs);
+    else this.addInBackground(key);
   }
 }
 

@@ -84,9 +84,9 @@ test('checks every app again when the activators disappear, and when one returns
     },
     intervalMs: 1,
     onChange: (app) => seen.at(-1)?.push(app),
-    listApps: () => ['hello', 'other'],
+    onStateChange: () => seen.at(-1)?.push('every app'),
     log: createLog('test'),
   });
   await Promise.race([task(ended.signal), sleep(5_000)]);
-  assert.deepEqual(seen, [[], ['hello', 'other'], [], ['hello', 'other']]);
+  assert.deepEqual(seen, [[], ['every app'], [], ['every app']]);
 });

@@ -175,6 +175,19 @@ test('keys of changed objects come before keys that were added in the background
   assert.deepEqual(order, ['changed', 'b', 'a', 'c']);
 });
 
+test('keys of changed objects come before keys whose time has come', async () => {
+  const clock = new FakeClock();
+  const queue = createQueue({ clock });
+  queue.addAfter('due', 10);
+  queue.addRateLimited('failed');
+  clock.advance(10);
+  queue.add('changed');
+  queue.shutDown();
+  const order: (string | undefined)[] = [];
+  for (let key = await queue.get(); key !== undefined; key = await queue.get()) order.push(key);
+  assert.deepEqual(order, ['changed', 'failed', 'due']);
+});
+
 test('no two workers have the same key, and each add is followed by work that began after it', async () => {
   const property = fc.asyncProperty(
     fc.scheduler(),
