@@ -1,4 +1,5 @@
-// The corpus: public repositories by name and commit, with the plan that a person who read them expects.
+// The corpora: public repositories by name and commit, with the plan that a person who read them expects. The second one
+// was chosen by rule (docs/measured/corpus-2.md), and half of it stays sealed: nobody has read those repositories.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -49,9 +50,15 @@ export type Expectation = z.output<typeof expectation>;
 const verdicts = ['right', 'wrong', 'refused'] as const;
 export type Verdict = (typeof verdicts)[number];
 
-const entry = z.strictObject({
+const repository = {
   repo: z.string().regex(/^[\w.-]{1,100}\/[\w.-]{1,100}$/),
   commit: z.string().regex(/^[0-9a-f]{40}$/),
+  /** Judged by a person where the rule cannot tell; the key is planner@version. */
+  judged: z.record(z.string(), z.strictObject({ verdict: z.enum(verdicts), reason: z.string().min(1) })).optional(),
+};
+
+const entry = z.strictObject({
+  ...repository,
   stack: z.string().min(1),
   /** Of the commit. */
   year: z.int().min(2010).max(2040),
@@ -72,16 +79,66 @@ const entry = z.strictObject({
   /** One thing that works when the app works. */
   interaction: z.strictObject({ path: z.string().startsWith('/'), contains: z.string().min(1) }).optional(),
   note: z.string().optional(),
-  /** Judged by a person where the rule cannot tell; the key is planner@version. */
-  judged: z.record(z.string(), z.strictObject({ verdict: z.enum(verdicts), reason: z.string().min(1) })).optional(),
 });
 export type Entry = z.output<typeof entry>;
 
-/** Reads the corpus; parts of names, with commas between them, choose. */
+/** A repository to run: of a sealed one, only its name and commit are known. `half` is set in the second corpus. */
+export type RunEntry = Pick<Entry, 'repo' | 'commit' | 'stack'> & Partial<Entry> & { readonly half?: 'open' | 'sealed' };
+
+const selected = {
+  /** In the list of docs/measured/corpus-2.md. Odd places are open, even ones sealed. */
+  place: z.int().min(1).max(60),
+  /** Of the commit. */
+  files: z.int().min(1),
+  bytes: z.int().min(1),
+};
+
+const openEntry = entry.extend({
+  half: z.literal('open'),
+  ...selected,
+  /** A licence file at the top level. */
+  hasLicense: z.boolean(),
+  /** What its README says to start it. */
+  readme: z.string().min(1),
+});
+export type OpenEntry = z.output<typeof openEntry>;
+
+const sealedEntry = z.strictObject({ half: z.literal('sealed'), ...selected, ...repository });
+export type SealedEntry = z.output<typeof sealedEntry>;
+
+const secondCorpus = z.array(z.discriminatedUnion('half', [openEntry, sealedEntry]));
+
+export const setNames = ['first', 'open', 'sealed'] as const;
+export type SetName = (typeof setNames)[number];
+
+/** Reads the first corpus. Parts of names, separated by commas, select entries. */
 export function readCorpus(only?: string): Entry[] {
-  const text = readFileSync(join(import.meta.dirname, 'corpus.json'), 'utf8');
-  const all = z.array(entry).parse(JSON.parse(text));
-  if (only === undefined) return all;
+  return selectByName(z.array(entry).parse(readJson('corpus.json')), only);
+}
+
+/** Reads the half of the second corpus that people have read. */
+export function readOpenHalf(only?: string): OpenEntry[] {
+  return selectByName(readSecondCorpus(), only).filter((each) => each.half === 'open');
+}
+
+/** Reads the half of the second corpus that nobody has read. */
+export function readSealedHalf(only?: string): (SealedEntry & RunEntry)[] {
+  return selectByName(readSecondCorpus(), only)
+    .filter((each) => each.half === 'sealed')
+    .map((each) => ({ ...each, stack: 'sealed' }));
+}
+
+/** The second corpus in the order of its list. */
+export function readSecondCorpus(): z.output<typeof secondCorpus> {
+  return secondCorpus.parse(readJson('corpus-2.json'));
+}
+
+function readJson(file: string): unknown {
+  return JSON.parse(readFileSync(join(import.meta.dirname, file), 'utf8'));
+}
+
+function selectByName<Named extends { repo: string }>(entries: readonly Named[], only: string | undefined): Named[] {
+  if (only === undefined) return [...entries];
   const parts = only.toLowerCase().split(',');
-  return all.filter(({ repo }) => parts.some((part) => repo.toLowerCase().includes(part)));
+  return entries.filter(({ repo }) => parts.some((part) => repo.toLowerCase().includes(part)));
 }

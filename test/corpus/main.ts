@@ -3,29 +3,42 @@ import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { Fault } from '../../cli/submit/installation.ts';
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
-import { readCorpus, type Entry } from './corpus.ts';
+import {
+  readCorpus,
+  readOpenHalf,
+  readSealedHalf,
+  setNames,
+  type Entry,
+  type RunEntry,
+  type SetName,
+} from './corpus.ts';
 import { plan } from './plan/plan.ts';
 import { publish } from './publish.ts';
 import { run } from './run/run.ts';
 
-const usage = `usage: npm run corpus -- plan|run|publish [--only NAMES] [--mirror DIR] [--hide-dockerfiles] [--parallel N] [--again] [--out DIR]
+const usage = `usage: npm run corpus -- plan|run|publish [--set NAME] [--only NAMES] [--mirror DIR] [--hide-dockerfiles] [--parallel N] [--again] [--out DIR]
 
   plan                 ask the planner of every repository, and railpack and nixpacks when they are on the PATH
   run                  submit every repository to the running cluster, and look at what goes live
   publish              write the tables of --out to docs/measured, with the judgements of corpus.json as they are now
+  --set NAME           first (the default), or a half of the second corpus: open, or sealed (run and publish only)
   --only NAMES         repositories whose name contains one of these, with commas between them
   --mirror DIR         bring them in from git directories DIR/OWNER+NAME (otherwise, and for others, from the network)
   --hide-dockerfiles   remove Dockerfiles before they are planned or submitted
   --parallel N         submissions at once, 1 to 8 (run; default 2)
   --again              those that have a result too (run)
   --out DIR            where tables, lines of JSON and screenshots go, outside of the project (default: a folder of the
-                       system's temporary one); a run that was stopped continues there`;
+                       system's temporary one for each set); a run that was stopped continues there`;
 
 const commands = ['plan', 'run', 'publish'] as const;
 
 interface Request {
   readonly command: (typeof commands)[number];
-  readonly entries: readonly Entry[];
+  readonly set: SetName;
+  /** Those to run. */
+  readonly entries: readonly RunEntry[];
+  /** Those of them whose plan somebody expects: none of the sealed half. */
+  readonly expected: readonly Entry[];
   readonly mirror: string | undefined;
   readonly hide: boolean;
   readonly parallel: number;
@@ -34,12 +47,13 @@ interface Request {
 }
 
 const options = {
+  set: { type: 'string', default: 'first' },
   only: { type: 'string' },
   mirror: { type: 'string' },
   'hide-dockerfiles': { type: 'boolean', default: false },
   parallel: { type: 'string', default: '2' },
   again: { type: 'boolean', default: false },
-  out: { type: 'string', default: join(tmpdir(), 'moorage-corpus') },
+  out: { type: 'string' },
 } as const;
 
 const project = resolve(import.meta.dirname, '../..');
@@ -57,20 +71,36 @@ function readRequest(): Request {
   return readCommandLine({ usage, options, positionals: 1 }, ({ values, positionals: [command] }) => {
     const chosen = commands.find((each) => each === command);
     if (chosen === undefined) throw new UsageError('plan, run or publish is required');
+    const set = setNames.find((each) => each === values.set);
+    if (set === undefined) throw new UsageError(`--set is one of ${setNames.join(', ')}`);
     const from = process.env['INIT_CWD'] ?? '.';
-    const out = resolve(from, values.out);
+    const out = resolve(from, values.out ?? defaultFolder(set));
     if (!relative(project, out).startsWith('..')) throw new UsageError('--out must be outside of the project');
     const parallel = parallelOf(values.parallel);
-    const entries = readCorpus(values.only);
-    if (entries.length === 0) throw new UsageError(`no repository's name contains "${values.only ?? ''}"`);
+    const selected = readSelected(set, values.only);
+    if (selected.entries.length === 0) throw new UsageError(`no repository's name contains "${values.only ?? ''}"`);
+    if (chosen === 'plan' && selected.expected.length === 0)
+      throw new UsageError('plan compares with expectations, and the sealed half has none: use run');
     const mirror = values.mirror === undefined ? undefined : resolve(from, values.mirror);
-    return { command: chosen, entries, mirror, hide: values['hide-dockerfiles'], parallel, again: values.again, out };
+    const { 'hide-dockerfiles': hide, again } = values;
+    return { command: chosen, set, ...selected, mirror, hide, parallel, again, out };
   });
 }
 
+/** Results of different sets do not mix. */
+function defaultFolder(set: SetName): string {
+  return join(tmpdir(), set === 'first' ? 'moorage-corpus' : `moorage-corpus-${set}`);
+}
+
+function readSelected(set: SetName, only: string | undefined): Pick<Request, 'entries' | 'expected'> {
+  if (set === 'sealed') return { entries: readSealedHalf(only), expected: [] };
+  const expected = set === 'open' ? readOpenHalf(only) : readCorpus(only);
+  return { entries: expected, expected };
+}
+
 async function execute(request: Request): Promise<readonly string[]> {
-  if (request.command === 'publish') return publish(request.out, join(project, 'docs', 'measured'));
-  if (request.command === 'plan') await plan(request.entries, { ...request, say });
+  if (request.command === 'publish') return publish(request.out, join(project, 'docs', 'measured'), request.set);
+  if (request.command === 'plan') await plan(request.expected, { ...request, say });
   else await run(request.entries, { ...request, say });
   return [request.out];
 }

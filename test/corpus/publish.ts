@@ -3,22 +3,25 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Fault } from '../../cli/submit/installation.ts';
+import type { SetName } from './corpus.ts';
 import { judged } from './run/judged.ts';
 import { runTable } from './run/report.ts';
 import { openResults } from './run/results.ts';
 import { writeText } from './table.ts';
 
 /**
- * The table of the run with what people have said of its rejections since, and the one of the plans as it is. Returns
- * the files written.
+ * The table of the run with what people have said of its rejections since, and the one of the plans as it is. The pages
+ * of the halves of the second corpus have names of their own. Returns the files written.
  */
-export async function publish(out: string, docs: string): Promise<string[]> {
+export async function publish(out: string, docs: string, set: SetName = 'first'): Promise<string[]> {
   await mkdir(docs, { recursive: true });
+  const pages = join(docs, set === 'first' ? 'corpus' : `corpus-2-${set}`);
   const written = [
-    ...(await fromRun(join(out, 'run.jsonl'), join(docs, 'corpus-run.md'))),
-    ...(await fromPlans(join(out, 'plan.md'), join(docs, 'corpus-plans.md'))),
+    ...(await fromRun(join(out, 'run.jsonl'), `${pages}-run.md`)),
+    ...(await fromPlans(join(out, 'plan.md'), `${pages}-plans.md`)),
   ];
-  if (written.length === 0) throw new Fault(`${out} has no results: run npm run corpus -- run --out ${out} first`);
+  if (written.length === 0)
+    throw new Fault(`${out} has no results: run npm run corpus -- run --set ${set} --out ${out} first`);
   return written;
 }
 

@@ -8,7 +8,7 @@ import { Fault, type Installation } from '../../../cli/submit/installation.ts';
 import { submit } from '../../../cli/submit/submit.ts';
 import { toDnsLabel } from '../../../crds/names.ts';
 import { checkOut, hideDockerfiles, NotBroughtIn, type Checkout } from '../checkout.ts';
-import type { Entry } from '../corpus.ts';
+import type { RunEntry } from '../corpus.ts';
 import { shorten } from '../table.ts';
 import { deleteApp, readFacts, readWarning } from './app.ts';
 import { networkEvidence } from './evidence.ts';
@@ -35,14 +35,14 @@ const warningMs = 100_000;
 
 type Found = Omit<Result, 'repo' | 'commit' | 'version' | 'stack' | 'at'>;
 
-export async function runOne(entry: Entry, options: OneOptions): Promise<Result> {
+export async function runOne(entry: RunEntry, options: OneOptions): Promise<Result> {
   const { repo, commit, stack } = entry;
   const found = await bringIn(entry, options);
   const hidden = options.hide ? { hidden: true } : {};
   return { repo, commit, version: options.version, stack, ...hidden, ...found, at: new Date().toISOString() };
 }
 
-async function bringIn(entry: Entry, options: OneOptions): Promise<Found> {
+async function bringIn(entry: RunEntry, options: OneOptions): Promise<Found> {
   let source: Checkout;
   try {
     source = await checkOut(entry, options.mirror);
@@ -62,7 +62,7 @@ async function bringIn(entry: Entry, options: OneOptions): Promise<Found> {
   }
 }
 
-async function submitted(entry: Entry, folder: string, options: OneOptions): Promise<Found> {
+async function submitted(entry: RunEntry, folder: string, options: OneOptions): Promise<Found> {
   const name = appName(entry.repo);
   const api = createApiClient(options.installation);
   const recording = createRecorder();
@@ -87,7 +87,7 @@ async function submitted(entry: Entry, folder: string, options: OneOptions): Pro
   }
 }
 
-async function outcomeOf(entry: Entry, recording: Recording, options: OneOptions): Promise<Found> {
+async function outcomeOf(entry: RunEntry, recording: Recording, options: OneOptions): Promise<Found> {
   const outcome = recording.outcome();
   if (outcome === undefined) return { verdict: 'not submitted', why: 'no outcome', log: tail(recording) };
   const { status, reason, seconds } = outcome;
@@ -112,7 +112,7 @@ async function warned(slug: string, seen: Pick<Found, 'verdict' | 'why'>): Promi
 }
 
 function rejected(
-  entry: Entry,
+  entry: RunEntry,
   recording: Recording,
   { reason, message, hidden }: { reason: Reason | undefined; message: string; hidden: boolean },
 ): Found {
@@ -129,7 +129,7 @@ function rejected(
 }
 
 async function lookAt(
-  { repo, interaction }: Entry,
+  { repo, interaction }: RunEntry,
   address: string,
   pictures: string,
 ): Promise<{ verdict: Found['verdict']; why: string; elsewhere: readonly string[] }> {
@@ -145,7 +145,7 @@ async function lookAt(
 }
 
 async function interact(
-  { path, contains }: NonNullable<Entry['interaction']>,
+  { path, contains }: NonNullable<RunEntry['interaction']>,
   address: string,
 ): Promise<{ works: boolean; what: string }> {
   const { text, status } = await visit(new URL(path, address), { settleMs: 2_000 });

@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readInstallation } from '../../../cli/submit/installation.ts';
-import type { Entry } from '../corpus.ts';
+import type { RunEntry } from '../corpus.ts';
 import { shorten, writeText } from '../table.ts';
 import { ownVersion } from '../version.ts';
 import { runOne, type OneOptions } from './one.ts';
@@ -22,7 +22,7 @@ export interface RunOptions {
 }
 
 export async function run(
-  entries: readonly Entry[],
+  entries: readonly RunEntry[],
   { mirror, out, parallel, again, hide, say }: RunOptions,
 ): Promise<void> {
   const installation = await readInstallation();
@@ -51,7 +51,7 @@ interface OneTools {
 }
 
 /** A fault of this program or the cluster is said and not kept, so that the next run tries the repository again. */
-async function one(entry: Entry, { results, options, out, say }: OneTools): Promise<void> {
+async function one(entry: RunEntry, { results, options, out, say }: OneTools): Promise<void> {
   try {
     const result = await runOne(entry, options);
     await results.add(result);
