@@ -1,6 +1,6 @@
 // Brings one commit of a repository into a temporary folder: from a folder of git directories, or from the network.
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { execa, ExecaError } from 'execa';
@@ -85,4 +85,16 @@ export async function hideDockerfiles(folder: string): Promise<string[]> {
 export function isDockerfile(path: string): boolean {
   const name = basename(path);
   return dockerfile.test(name) && !compose.test(name) && !/\.(?:[jt]sx?|md|ex|py|go|ya?ml)$/i.test(name);
+}
+
+/**
+ * Adds a licence file if the top level has none, as an author would after that refusal, so that a run measures what
+ * comes after it. The text is this project's own, and the copy is only submitted to the installation under test.
+ * Resolves with whether it was added.
+ */
+export async function addLicense(folder: string): Promise<boolean> {
+  const names = await readdir(folder);
+  if (names.some((name) => /^(?:licen[cs]e|copying|unlicense)(?:[.-]|$)/i.test(name))) return false;
+  await copyFile(join(import.meta.dirname, '..', '..', 'LICENSE'), join(folder, 'LICENSE'));
+  return true;
 }

@@ -83,7 +83,8 @@ const entry = z.strictObject({
 export type Entry = z.output<typeof entry>;
 
 /** A repository to run: of a sealed one, only its name and commit are known. `half` is set in the second corpus. */
-export type RunEntry = Pick<Entry, 'repo' | 'commit' | 'stack'> & Partial<Entry> & { readonly half?: 'open' | 'sealed' };
+export type RunEntry = Pick<Entry, 'repo' | 'commit' | 'stack'> &
+  Partial<Entry> & { readonly half?: 'open' | 'sealed' };
 
 const selected = {
   /** In the list of docs/measured/corpus-2.md. Odd places are open, even ones sealed. */

@@ -16,7 +16,7 @@ import { plan } from './plan/plan.ts';
 import { publish } from './publish.ts';
 import { run } from './run/run.ts';
 
-const usage = `usage: npm run corpus -- plan|run|publish [--set NAME] [--only NAMES] [--mirror DIR] [--hide-dockerfiles] [--parallel N] [--again] [--out DIR]
+const usage = `usage: npm run corpus -- plan|run|publish [--set NAME] [--only NAMES] [--mirror DIR] [--hide-dockerfiles] [--add-license] [--parallel N] [--again] [--out DIR]
 
   plan                 ask the planner of every repository, and railpack and nixpacks when they are on the PATH
   run                  submit every repository to the running cluster, and look at what goes live
@@ -25,6 +25,7 @@ const usage = `usage: npm run corpus -- plan|run|publish [--set NAME] [--only NA
   --only NAMES         repositories whose name contains one of these, with commas between them
   --mirror DIR         bring them in from git directories DIR/OWNER+NAME (otherwise, and for others, from the network)
   --hide-dockerfiles   remove Dockerfiles before they are planned or submitted
+  --add-license        add a licence file to repositories without one (run), to measure what comes after that refusal
   --parallel N         submissions at once, 1 to 8 (run; default 2)
   --again              those that have a result too (run)
   --out DIR            where tables, lines of JSON and screenshots go, outside of the project (default: a folder of the
@@ -41,6 +42,7 @@ interface Request {
   readonly expected: readonly Entry[];
   readonly mirror: string | undefined;
   readonly hide: boolean;
+  readonly addLicense: boolean;
   readonly parallel: number;
   readonly again: boolean;
   readonly out: string;
@@ -51,6 +53,7 @@ const options = {
   only: { type: 'string' },
   mirror: { type: 'string' },
   'hide-dockerfiles': { type: 'boolean', default: false },
+  'add-license': { type: 'boolean', default: false },
   parallel: { type: 'string', default: '2' },
   again: { type: 'boolean', default: false },
   out: { type: 'string' },
@@ -82,8 +85,8 @@ function readRequest(): Request {
     if (chosen === 'plan' && selected.expected.length === 0)
       throw new UsageError('plan compares with expectations, and the sealed half has none: use run');
     const mirror = values.mirror === undefined ? undefined : resolve(from, values.mirror);
-    const { 'hide-dockerfiles': hide, again } = values;
-    return { command: chosen, set, ...selected, mirror, hide, parallel, again, out };
+    const { 'hide-dockerfiles': hide, 'add-license': addLicense, again } = values;
+    return { command: chosen, set, ...selected, mirror, hide, addLicense, parallel, again, out };
   });
 }
 

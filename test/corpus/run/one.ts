@@ -7,7 +7,7 @@ import { createApiClient, type Reason } from '../../../cli/submit/api-client.ts'
 import { Fault, type Installation } from '../../../cli/submit/installation.ts';
 import { submit } from '../../../cli/submit/submit.ts';
 import { toDnsLabel } from '../../../crds/names.ts';
-import { checkOut, hideDockerfiles, NotBroughtIn, type Checkout } from '../checkout.ts';
+import { addLicense, checkOut, hideDockerfiles, NotBroughtIn, type Checkout } from '../checkout.ts';
 import type { RunEntry } from '../corpus.ts';
 import { shorten } from '../table.ts';
 import { deleteApp, readFacts, readWarning } from './app.ts';
@@ -22,6 +22,8 @@ export interface OneOptions {
   readonly installation: Installation;
   readonly mirror: string | undefined;
   readonly hide: boolean;
+  /** Adds a licence file to repositories without one. */
+  readonly addLicense: boolean;
   /** Where screenshots go. */
   readonly pictures: string;
   readonly version: string;
@@ -55,7 +57,8 @@ async function bringIn(entry: RunEntry, options: OneOptions): Promise<Found> {
     // git cannot push a commit of which files are missing: what is there is submitted as a folder.
     if (missing.length > 0) await rm(join(source.folder, '.git'), { recursive: true, force: true });
     if (options.hide) await hideDockerfiles(source.folder);
-    const found = await submitted(entry, source.folder, options);
+    const licensed = options.addLicense && (await addLicense(source.folder)) ? { licensed: true } : {};
+    const found = { ...(await submitted(entry, source.folder, options)), ...licensed };
     return missing.length > 0 ? { ...found, missing: missing.slice(0, 20) } : found;
   } finally {
     await source.remove();

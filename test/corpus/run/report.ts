@@ -10,9 +10,11 @@ export function runTable(results: readonly Result[]): string {
   const working = rows.filter(({ verdict }) => verdict === 'live and works').length;
   const open = brought - closed;
   const fair = rows.filter((row) => row.fair === 'yes').length;
+  const licensed = rows.filter((row) => row.licensed === true).length;
   return [
     `# The corpus on a cluster${rows.every(({ hidden }) => hidden === true) ? ', Dockerfiles hidden' : ''}, version ${versions}`,
     "*Live with a warning* means that the page does not work and the app's status says so. *Falsely live* means that the status does not say so.",
+    ...(licensed === 0 ? [] : [`Submitted with a licence file that the repository does not have: ${licensed}.`]),
     markdownTable(
       ['verdict', 'repositories'],
       verdicts.map((verdict) => [verdict, rows.filter((row) => row.verdict === verdict).length]),

@@ -22,6 +22,8 @@ const row = z.strictObject({
   verdict: z.enum(verdicts),
   /** Its Dockerfiles were hidden, so that Moorage planned it. */
   hidden: z.boolean().optional(),
+  /** It had no licence file and was submitted with one. */
+  licensed: z.boolean().optional(),
   /** Of a rejection. */
   fair: z.enum(['yes', 'no', 'network', 'unjudged']).optional(),
   why: z.string(),

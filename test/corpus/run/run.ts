@@ -18,12 +18,14 @@ export interface RunOptions {
   readonly again: boolean;
   /** Without their Dockerfiles, so that Moorage plans them. */
   readonly hide: boolean;
+  /** With a licence file in repositories that have none. */
+  readonly addLicense: boolean;
   readonly say: (line: string) => void;
 }
 
 export async function run(
   entries: readonly RunEntry[],
-  { mirror, out, parallel, again, hide, say }: RunOptions,
+  { mirror, out, parallel, again, hide, addLicense, say }: RunOptions,
 ): Promise<void> {
   const installation = await readInstallation();
   const version = await ownVersion();
@@ -32,7 +34,7 @@ export async function run(
   const results = openResults(join(out, 'run.jsonl'));
   const open = entries.filter(({ repo, commit }) => again || results.find(repo, commit) === undefined);
   if (open.length < entries.length) say(`${entries.length - open.length} of ${entries.length} have a result`);
-  const options: OneOptions = { installation, mirror, hide, pictures, version };
+  const options: OneOptions = { installation, mirror, hide, addLicense, pictures, version };
   const queue = open.values();
   await Promise.all(
     Array.from({ length: parallel }, async () => {

@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished, test } from 'vitest';
-import { checkOut, hideDockerfiles, isDockerfile, NotBroughtIn } from '../../corpus/checkout.ts';
+import { addLicense, checkOut, hideDockerfiles, isDockerfile, NotBroughtIn } from '../../corpus/checkout.ts';
 
 const files = { 'app.py': 'first\n', Dockerfile: 'FROM a\n', 'web/docker-compose.yml': 'services: {}\n' };
 
@@ -69,3 +69,19 @@ test('what is a Dockerfile', () => {
   for (const path of ['docker-compose.yml', 'dockerfile.js', 'lib/dockerfile.ex', 'Dockerfile.md', 'README.md'])
     assert.ok(!isDockerfile(path), path);
 });
+
+test.each(['LICENSE', 'licence.md', 'COPYING', 'LICENSE-MIT', 'UNLICENSE'])(
+  'a licence file is added once, and not beside %s',
+  async (name) => {
+    const folder = await mkdtemp(join(tmpdir(), 'moorage-license-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    await writeFile(join(folder, 'licenses.json'), '[]');
+    assert.equal(await addLicense(folder), true);
+    assert.match(await readFile(join(folder, 'LICENSE'), 'utf8'), /Apache License/);
+    assert.equal(await addLicense(folder), false);
+    await rm(join(folder, 'LICENSE'));
+    await writeFile(join(folder, name), 'terms');
+    assert.equal(await addLicense(folder), false);
+    assert.equal(await readFile(join(folder, name), 'utf8'), 'terms');
+  },
+);

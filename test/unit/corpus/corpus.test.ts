@@ -41,9 +41,9 @@ test('a part of a name chooses', () => {
 });
 
 test('the second corpus is the frozen list: 60 places, odd ones open, even ones sealed, an owner once', () => {
-  const listed = [...readFileSync(page, 'utf8').matchAll(/^\| (\d+) +\| (open|sealed) +\| (\S+) +\| ([0-9a-f]{12}) /gm)].map(
-    ([, place, half, repo, commit]) => `${place} ${half} ${repo} ${commit}`,
-  );
+  const listed = [
+    ...readFileSync(page, 'utf8').matchAll(/^\| (\d+) +\| (open|sealed) +\| (\S+) +\| ([0-9a-f]{12}) /gm),
+  ].map(([, place, half, repo, commit]) => `${place} ${half} ${repo} ${commit}`);
   const entries = readSecondCorpus();
   assert.deepEqual(
     entries.map(({ place, half, repo, commit }) => `${place} ${half} ${repo} ${commit.slice(0, 12)}`),

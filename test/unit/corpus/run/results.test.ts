@@ -46,6 +46,15 @@ test('the table has the figures, and a row a repository', () => {
   assert.match(text, /\| a\/c \|.*\| rejected \| network \| host x line \|/);
 });
 
+test('the table says how many repositories were submitted with an added licence file', () => {
+  assert.doesNotMatch(runTable([result]), /licence file/);
+  const text = runTable([
+    { ...result, licensed: true },
+    { ...result, repo: 'a/c' },
+  ]);
+  assert.match(text, /^Submitted with a licence file that the repository does not have: 1\.$/m);
+});
+
 test('two repositories of one name are two apps, with names that a cluster takes', () => {
   assert.notEqual(appName('a/chat'), appName('b/chat'));
   for (const repo of ['a/Chat.UI_2', `a/${'x'.repeat(90)}`, 'a/next.js'])
