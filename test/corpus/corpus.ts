@@ -134,6 +134,11 @@ export function readSecondCorpus(): z.output<typeof secondCorpus> {
   return secondCorpus.parse(readJson('corpus-2.json'));
 }
 
+/** Every repository of both corpora, with what people have judged. */
+export function readAllRepositories(): (Entry | z.output<typeof secondCorpus>[number])[] {
+  return [...readCorpus(), ...readSecondCorpus()];
+}
+
 function readJson(file: string): unknown {
   return JSON.parse(readFileSync(join(import.meta.dirname, file), 'utf8'));
 }

@@ -3,7 +3,13 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'vitest';
-import { readCorpus, readOpenHalf, readSealedHalf, readSecondCorpus } from '../../corpus/corpus.ts';
+import {
+  readAllRepositories,
+  readCorpus,
+  readOpenHalf,
+  readSealedHalf,
+  readSecondCorpus,
+} from '../../corpus/corpus.ts';
 
 const page = join(import.meta.dirname, '../../../docs/measured/corpus-2.md');
 
@@ -70,6 +76,15 @@ test('a half is selected, and names select within it', () => {
     ['MarieClaireBalabanian/nuxt-a11y'],
   );
   assert.deepEqual(readSealedHalf('nuxt-a11y'), []);
+});
+
+test('judgements are read from both corpora', () => {
+  const names = readAllRepositories().map(({ repo }) => repo);
+  assert.deepEqual(
+    names,
+    [...readCorpus(), ...readSecondCorpus()].map(({ repo }) => repo),
+  );
+  assert.ok(names.includes('usememos/memos') && names.includes('Dwikocean/Streamlit-101'));
 });
 
 test('of a sealed repository only what the list says and judgements are known', () => {
