@@ -110,37 +110,52 @@ function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefi
       fix: 'Fix this line; see https://docs.docker.com/reference/dockerfile/ for all instructions.',
     };
   }
-  const missing = error.includes('did not complete') ? undefined : /"([^"]+)": not found/.exec(error)?.[1];
-  return missing === undefined
-    ? undefined
-    : {
-        rule: 'build/file-missing',
-        severity: 'error',
-        ...toPosition(build, at?.line),
-        ...toPlannedFile(build, at),
-        message: `The build copies ${missing}, but it does not exist.`,
-        fix:
-          build.authored === undefined
-            ? 'Commit the file, or correct its path (relative to source.path, case-sensitive).'
-            : 'Commit the file, correct its path (relative to source.path, case-sensitive), or remove it from .dockerignore. Use --from to copy files from another stage.',
-      };
+  return judgeMissingFile(error, build, at);
+}
+
+function judgeMissingFile(error: string, build: FailedBuild, at: Excerpt | undefined): Finding | undefined {
+  const [, missing] = /"([^"]+)": not found/.exec(error) ?? missingMount.exec(error) ?? [];
+  if (missing === undefined || error.includes('did not complete')) return undefined;
+  const stage = /--from=(\S+)/.exec(at?.text ?? '')?.[1];
+  const where = stage === undefined ? '' : ` in the stage or image ${keepHead(stage, 100)}`;
+  return {
+    rule: 'build/file-missing',
+    severity: 'error',
+    ...toPosition(build, at?.line),
+    ...toPlannedFile(build, at),
+    message: `The build copies ${missing}, but it does not exist${where}.`,
+    fix: stage === undefined ? describeMissingFile(build) : missingInStage,
+  };
+}
+
+/** What BuildKit says of a path with a pattern. */
+const missingMount = /lstat \/tmp\/(?:buildkit-mount|containerd-mount)\d+(\/\S+): no such file or directory/;
+const missingInStage =
+  'Correct the path in COPY --from, or have an earlier step of that stage make the file (a build may write to another folder, such as dist or build); a link that points to nothing counts as missing.';
+
+function describeMissingFile({ authored }: FailedBuild): string {
+  return authored === undefined
+    ? 'Commit the file, or correct its path (relative to source.path, case-sensitive).'
+    : 'Commit the file, correct its path (relative to source.path, case-sensitive), or remove it from .dockerignore. Use --from to copy files from another stage.';
 }
 
 /** Judges a step that ran and failed. */
 function judgeStep(error: string, stepLog: string, build: FailedBuild, at: Excerpt | undefined): Finding {
-  const guess = suggestFix(`${stepLog}\n${error}`);
+  const guess = suggestFix(`${stepLog}\n${error}`, build.authored === undefined);
   const step = formatStepName(build, at);
   const code = /exit code: (\d+)/.exec(error)?.[1];
   const how =
     code === undefined
       ? `: ${keepHead(error.replace(/^.*failed to solve: /, '').replace(/\.$/, ''), 400)}`
       : ` with exit code ${code}`;
-  const evidence =
-    guess.line === undefined || error.includes(guess.line) ? '' : `: ${keepHead(toOneLine(guess.line), 300)}`;
+  const quote =
+    guess.line === undefined || error.includes(guess.line)
+      ? ''
+      : keepHead(toOneLine(guess.line).replace(/[.:]$/, ''), 300);
   const message =
     guess.message === undefined
-      ? `${step} failed${how}${evidence}`.replace(/\.?$/, '.')
-      : `${guess.message} ${step} failed${how}.`;
+      ? `${step} failed${how}${quote === '' ? '' : `: ${quote}`}`.replace(/[.:]?$/, '.')
+      : `${guess.message} ${step} failed${how}.${quote === '' ? '' : ` Its log says "${quote}".`}`;
   return {
     rule: guess.rule,
     severity: 'error',

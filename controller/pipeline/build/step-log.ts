@@ -1,4 +1,5 @@
 // Extracts the relevant parts of a failed step's log: the first error, an unreachable host, a missing program.
+import type { ServiceType } from '../../../crds/backing-services.ts';
 import { keepHead, keepTail } from '../text.ts';
 
 /** Help texts, advertisements and progress output of package managers. */
@@ -27,10 +28,50 @@ function findFirstError(lines: readonly string[]): number {
   return lines.findIndex((line) => errorWords.test(line.slice(0, 500)) && !harmless.test(line.slice(0, 500)));
 }
 
-/** Returns the first line that reports an error. */
+/** What follows from an error that another line names: exit codes, headings, help links. */
+const consequences: readonly RegExp[] = [
+  /^\s*(?:[❌✗✘x>] )?(?:error during build|failed to compile|build error occurred|FAILURE: Build failed with an exception|BUILD FAILURE|(?:.{0,20}\b)?migrations? failed|build failed(?: in .{1,20})?|traceback \(most recent call last\)|error|errors?:)[.:]?\s*$/i,
+  /^npm (?:ERR!|error) (?:code|errno|path|command|syscall|Exit status|Failed at|This is probably|enoent undefined)\b/,
+  /\bELIFECYCLE\b|\bcommand failed\b|exited with (?:code )?\d|returned a non-zero code|did not run successfully|non-zero exit status/i,
+  /^.{0,40}Error occurred prerendering page|Export encountered/i,
+  /could not compile `|^error: subprocess-exited-with-error|originates from a subprocess|A JNI error has occurred/,
+  /^(?:Exit code|Command|Arguments|Directory|Output):/,
+];
+/** Lines of source code that a program prints where it failed, and frames of a stack. */
+const excerptLine =
+  /^\s*(?:(?:\d{1,6} ?\||[│|>]) ?)?\s*(?:if \(|throw |raise |const |let |return |import )|^\s*(?:\^+|at .{1,300}|File ".{1,300}", line \d+.*|from .{1,300}:\d+:in .*|\.{3}.*)\s*$/;
+
+/** Whether a line is a warning, which explains no failure. */
+export function isWarning(line: string): boolean {
+  return /^\s*(?:#\d+ )?(?:npm (?:warn|WARN)\b|\[?WARN(?:ING)?\b|warning\b|\(node:\d+\) )/i.test(line);
+}
+
+/**
+ * Returns the line that says most about the failure: the first error that is not the consequence of another one, or the
+ * first consequence, or else the last line.
+ */
 export function findErrorLine(log: string): string | undefined {
   const lines = removeNoise(log).split('\n');
-  return lines[findFirstError(lines)]?.trim();
+  // The last line is BuildKit's own error.
+  const isCandidate = (line: string): boolean =>
+    line.trim() !== '' && !excerptLine.test(line.slice(0, 500)) && !solveError.test(line);
+  const isConsequence = (line: string): boolean => consequences.some((each) => each.test(line.slice(0, 300)));
+  const reports = (line: string): boolean =>
+    errorWords.test(line.slice(0, 500)) && !harmless.test(line.slice(0, 500)) && isCandidate(line);
+  const first = lines.findIndex((line) => reports(line) && !isConsequence(line));
+  const index = first >= 0 ? first : lines.findIndex((line) => isConsequence(line) && isCandidate(line));
+  return index >= 0 ? quoteLine(lines, index) : lines.findLast(isCandidate)?.trim();
+}
+
+const solveError = /^(?:error: )?failed to solve: |^process "/;
+
+/** Quotes a line. One that ends with a colon, a bracket or in a sentence says little without those that follow it. */
+export function quoteLine(lines: readonly string[], index: number): string {
+  const line = lines[index]?.trim() ?? '';
+  if (!/(?:[:{[,]|\b(?:and|is|we|which))$/.test(line)) return line;
+  const following = lines.slice(index + 1, index + 4).map((each) => each.trim());
+  const end = following.findIndex((each) => each === '' || excerptLine.test(each) || solveError.test(each));
+  return [line, ...following.slice(0, end < 0 ? undefined : end)].join(' ');
 }
 
 /** Shortens a log to at most `bytes`: all of it, or the first error with the lines after it, and the end. */
@@ -62,6 +103,8 @@ const unreachableErrors: readonly RegExp[] = [
   /Could not fetch specs from |Could not reach host |Bundler::HTTPError|Gem::RemoteFetcher::FetchError/,
   // NuGet; Mix and Hex, which print Erlang error terms.
   /Unable to load the service index for source|:failed_connect\b|:nxdomain\b|Could not install (?:Hex|Rebar) because Mix could not download|Failed to fetch record for/i,
+  // unjs and Turbopack, which name the address in the same line.
+  /https?:\/\/.{1,300}<no response>|issue establishing a connection while requesting https?:/,
   /ERR_PNPM_META_FETCH_FAIL|UnknownHostException|Unknown host|TLS handshake timeout|SSL_ERROR_SYSCALL|operation timed out/i,
 ];
 const addresses: readonly RegExp[] = [
@@ -73,6 +116,14 @@ const addresses: readonly RegExp[] = [
 const retryNotice = /\b(?:will retry|retrying|attempt \d+ of)\b/i;
 
 const localAddress = /\b(?:127\.0\.0\.1|localhost)\b|::1\b/;
+const refusal = /ECONNREFUSED|Connection refused/i;
+/** A name without a dot, such as that of a service in a compose file. */
+const shortName =
+  /(?:ENOTFOUND|EAI_AGAIN|lookup|resolve host|host name|hostname|at)[ :='"‘]{1,4}([a-z][a-z0-9_-]{1,40})(?=["'’),:\s]|$)/;
+const notFoundName = /ENOTFOUND|EAI_AGAIN|no such host|could not translate host name|Name or service not known/i;
+/** Links to help, which name no unreachable host. */
+const helpLink =
+  /\b(?:visit|see|read more|more info(?:rmation)?|learn more|details|documentation|refer to|report|issues?|troubleshooting|background)\b[^\n]{0,60}https?:\/\/\S+|https?:\/\/(?:docs|errors|help|support|wiki)\.\S+|https?:\/\/(?:pris\.ly|git\.io|aka\.ms|sqlalche\.me|nextjs\.org\/docs|(?:classic\.)?yarnpkg\.com\/\S{0,20}docs)\S*/gi;
 
 export interface NetworkFault {
   readonly line: string;
@@ -91,12 +142,33 @@ export function findNetworkFault(lines: readonly string[]): NetworkFault | undef
   if (index === undefined) return findSilentFault(lines);
   const line = lines[index] ?? '';
   const near = [line, ...lines.slice(Math.max(0, index - 3), index + 4)];
-  return {
-    line: line.trim(),
-    host: near.map(findHost).find((host) => host !== undefined),
-    index,
-    isLocal: localAddress.test(line),
-  };
+  const host = near.map(findHost).find((found) => found !== undefined);
+  return { line: line.trim(), host, index, isLocal: isLocalFault(line, near, host) };
+}
+
+/** A server on the build's own machine, or with a name that only a compose file gives. */
+function isLocalFault(line: string, near: readonly string[], host: string | undefined): boolean {
+  if (localAddress.test(line)) return true;
+  if (findHost(line) !== undefined) return false;
+  const isShort = notFoundName.test(line) && shortName.test(line);
+  return isShort || (host === undefined && refusal.test(line) && near.some((each) => localAddress.test(each)));
+}
+
+/** What distinguishes the types of backing services in a log. */
+const serviceSigns: readonly (readonly [RegExp, ServiceType])[] = [
+  [/\b5432\b|postgres|\bPG::|psycopg|asyncpg/i, 'postgres'],
+  [/\b27017\b|mongo/i, 'mongo'],
+  [/\b6379\b|redis/i, 'redis'],
+  [/\b3306\b|mysql|mariadb|SQLSTATE\[HY000\] \[2002\]/i, 'mysql'],
+  [/\b6333\b|qdrant/i, 'qdrant'],
+  [/\b7700\b|meilisearch/i, 'meilisearch'],
+  [/\bminio\b/i, 'minio'],
+  [/\bchroma(?:db)?\b/i, 'chroma'],
+];
+
+/** Guesses which backing service a program could not reach; undefined if its log names none. */
+export function guessService(text: string): ServiceType | undefined {
+  return serviceSigns.find(([sign]) => sign.test(text))?.[1];
 }
 
 const endedStep = /process "(.{1,8000})" did not complete successfully: exit code: (\d{1,3})\b/;
@@ -116,7 +188,8 @@ function findSilentFault(lines: readonly string[]): NetworkFault | undefined {
 
 function findHost(line: string): string | undefined {
   if (googleFonts.test(line)) return 'fonts.googleapis.com';
-  return addresses.map((each) => each.exec(line)?.[1]).find((host) => host !== undefined);
+  const text = line.replace(helpLink, ' ');
+  return addresses.map((each) => each.exec(text)?.[1]).find((host) => host !== undefined);
 }
 
 /** npm packages by program, if the names differ. */
@@ -149,10 +222,20 @@ const notFoundLines: readonly RegExp[] = [
   /^(?:\/?\S{0,40}\/)?(?:sh|bash|dash|ash): (?:(?:line )?\d{1,5}: )?([\w.@/+-]{1,80}): (?:command )?not found$/,
   /\bcommand not found: ([\w.@/+-]{1,80})$/,
   /^(?:\/?\S{0,40}\/)?env: [‘'"]?([\w.@/+-]{1,80})[’'"]?: No such file or directory$/,
+  // Node; npm; Go and Docker; pip; Composer.
+  /\bspawn ([\w.@/+-]{1,80}) ENOENT\b/,
+  /\bNo (git) binary found in \$PATH/,
+  /\bexec: "([\w.@/+-]{1,80})": executable file not found in \$PATH/,
+  /\bCannot find command '([\w.-]{1,40})'/,
+  /\b(git) was not found in your PATH/,
+  // Elixir, after the line that says :enoent.
+  /\bSystem\.cmd\("([\w.-]{1,40})", /,
 ];
 
-interface MissingProgram {
+export interface MissingProgram {
   readonly line: string;
+  /** Index of the line in the log. */
+  readonly index: number;
   readonly program: string;
   /** The npm package that provides it; undefined if unknown. */
   readonly package: string | undefined;
@@ -164,10 +247,11 @@ interface MissingProgram {
 export function findMissingProgram(lines: readonly string[]): MissingProgram | undefined {
   for (const [index, line] of lines.entries()) {
     const program = notFoundLines.map((each) => each.exec(line.trim())?.[1]).find((found) => found !== undefined);
-    if (program === undefined) continue;
+    if (program === undefined || (/System\.cmd/.test(line) && !/:enoent/.test(lines[index - 1] ?? ''))) continue;
     const brought = Object.hasOwn(npmPackages, program) ? npmPackages[program] : undefined;
     return {
       line: line.trim(),
+      index,
       program,
       package: brought ?? (sameName.test(program) ? program : undefined),
       caller: findCaller(lines, index),

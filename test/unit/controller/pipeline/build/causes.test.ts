@@ -298,6 +298,102 @@ const others: readonly Cause[] = [
   },
 ];
 
+/** Causes that were once given and were not true. */
+const untrue: readonly (Cause & { readonly not: RegExp })[] = [
+  {
+    name: 'a download that fails after a warning about peers',
+    log: 'npm warn ERESOLVE overriding peer dependency\nnpm warn While resolving: chat@1.0.0\nnpm warn Could not resolve dependency:\nnpm warn peer react@"^18" from widgets@2.0.0\nnpm error code 1\nnpm error path /app/node_modules/puppeteer\nnpm error command failed\nnpm error command sh -c node install.mjs\nnpm error Error: getaddrinfo ENOTFOUND storage.googleapis.com',
+    rule: 'build/network',
+    says: /could not reach storage\.googleapis\.com.*getaddrinfo ENOTFOUND storage\.googleapis\.com/,
+    not: /different versions of a third/,
+  },
+  {
+    name: 'a missing git after a warning about peers',
+    log: 'npm warn ERESOLVE overriding peer dependency\nnpm warn peer react@"^18" from widgets@2.0.0\nnpm error code ENOENT\nnpm error syscall spawn git\nnpm error path git\nnpm error errno -2\nnpm error enoent An unknown git error occurred\nnpm error enoent spawn git ENOENT',
+    rule: 'build/failed',
+    says: /calls git, which is not installed.*Install git in an earlier step.*spawn git ENOENT/,
+    not: /different versions of a third|network/,
+  },
+  {
+    name: 'a help link beside a name that is not resolved',
+    log: 'Error: getaddrinfo EAI_AGAIN\nFor more information see https://docs.example.org/errors/network\ninfo Visit https://yarnpkg.com/en/docs/cli/install for documentation about this command.',
+    rule: 'build/network',
+    says: /could not reach an address/,
+    not: /example\.org\.|yarnpkg/,
+  },
+  {
+    name: 'a variable of a database behind a migration that failed',
+    log: '❌ Migration failed\nError: POSTGRES_URL is not defined\n    at runMigrate (/app/lib/db/migrate.ts:12:11)',
+    rule: 'build/failed',
+    says: /asks for a database, and none runs while an image is built.*services.*Error: POSTGRES_URL is not defined$/,
+    not: /Migration failed/,
+  },
+  {
+    name: 'PostgreSQL on localhost',
+    log: 'Error occurred prerendering page "/".\nError: connect ECONNREFUSED 127.0.0.1:5432',
+    rule: 'build/failed',
+    says: /none runs while an image is built.*name: db, type: postgres/,
+    not: /could not reach/,
+  },
+  {
+    name: 'a database with a name of Docker Compose',
+    log: 'Error: getaddrinfo ENOTFOUND mongo\nmongodb://mongo:27017/app',
+    rule: 'build/failed',
+    says: /none runs while an image is built.*type: mongo/,
+    not: /public internet/,
+  },
+  {
+    name: 'a file that is not there is no program',
+    log: "sed: can't read /etc/apt/sources.list.d/debian.sources: No such file or directory",
+    rule: 'build/failed',
+    says: /file or folder in that line does not exist/,
+    not: /calls a program/,
+  },
+  {
+    name: 'a package of the app itself that does not build',
+    log: 'error: Failed to build `chat @ file:///app`',
+    rule: 'build/failed',
+    says: /package that the repository itself is/,
+    not: /compiler/,
+  },
+  {
+    name: 'a program that a script can do without, before code that does not compile',
+    log: "sh: 1: git: not found\nsrc/a.ts(3,1): error TS2304: Cannot find name 'x'.\nerror: failed to solve: process x did not complete successfully: exit code: 2",
+    rule: 'build/failed',
+    says: /does not compile.*TS2304/,
+    not: /calls git/,
+  },
+  {
+    name: 'a key of SSH is no mode of a file',
+    log: 'npm error code 128\nnpm error git@github.com: Permission denied (publickey).\nnpm error fatal: Could not read from remote repository.',
+    rule: 'build/failed',
+    says: /private or is fetched over SSH/,
+    not: /chmod/,
+  },
+  {
+    name: 'a global of browsers is no variable',
+    log: 'ReferenceError: APP_WINDOW is not defined\n    at /app/src/page.tsx:3:1',
+    rule: 'build/failed',
+    says: /ReferenceError: APP_WINDOW is not defined/,
+    not: /requires a variable/,
+  },
+];
+
+test.each(untrue)('names the true cause: $name', ({ log, rule, says, not }) => {
+  const { message = '', fix, line = '', rule: found } = suggestFix(log);
+  assert.equal(found, rule);
+  assert.match(`${message} ${fix} ${line}`, says);
+  assert.doesNotMatch(`${message} ${fix} ${line}`, not);
+});
+
+test('advises no build of a Dockerfile where there is none', () => {
+  for (const log of ['Fatal: the moon is down', 'sh: 1: ffmpeg: not found', 'Error: API_TOKEN is not set', '']) {
+    assert.doesNotMatch(suggestFix(log, true).fix, /docker build|with ENV in the Dockerfile|in an earlier step/);
+  }
+  assert.match(suggestFix('Error: API_TOKEN is not set', true).fix, /placeholder in build\.env/);
+  assert.match(suggestFix('Error: API_TOKEN is not set').fix, /ENV in the Dockerfile/);
+});
+
 for (const { name, log, rule, says } of [...network, ...ruby, ...others]) {
   test(name, () => {
     const fix = suggestFix(log);

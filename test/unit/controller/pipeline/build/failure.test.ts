@@ -114,7 +114,7 @@ const verdicts: readonly {
     output: step('curl: (6) Could not resolve host: models.invalid'),
     rule: 'build/network',
     line: 3,
-    message: /models\.invalid/,
+    message: /could not reach models\.invalid\..*Its log says "curl: \(6\) Could not resolve host: models\.invalid"/,
   },
   {
     name: 'an address behind a progress bar, which returns to the beginning of its line',
@@ -145,6 +145,28 @@ const verdicts: readonly {
     rule: 'build/file-missing',
     line: 2,
     message: /copies \/x/,
+  },
+  {
+    name: 'a folder to copy by a pattern',
+    output: `${excerpt(2)}error: failed to solve: failed to compute cache key: failed to calculate checksum of ref abc::def: failed to walk /tmp/buildkit-mount305/config: lstat /tmp/buildkit-mount305/config: no such file or directory\n`,
+    rule: 'build/file-missing',
+    line: 2,
+    message: /copies \/config, but it does not exist/,
+  },
+  {
+    name: 'a file of another stage',
+    output: `${excerpt(2).replace('RUN make all', 'COPY --from=build /src/dist .')}error: failed to solve: failed to compute cache key: failed to calculate checksum of ref abc::def: "/src/dist": not found\n`,
+    rule: 'build/file-missing',
+    line: 2,
+    message: /copies \/src\/dist, but it does not exist in the stage or image build/,
+    fix: /Correct the path in COPY --from/,
+  },
+  {
+    name: 'an image whose argument has no value',
+    output: 'error: failed to solve: base name (${BASE}) should not be blank\n',
+    rule: 'build/failed',
+    message: /base name \(\$\{BASE\}\) should not be blank/,
+    fix: /ARG that has no value.*build\.args/,
   },
   {
     name: 'a file that cannot be read',
@@ -311,7 +333,10 @@ test('names a planned step by its purpose and the file that caused it', () => {
   const [finding] = verdict.findings;
   assert.equal(finding.file, 'package-lock.json');
   assert.equal(finding.line, undefined);
-  assert.match(finding.message, /"installing the packages" failed with exit code 1: .*E404/);
+  assert.match(
+    finding.message,
+    /"installing the packages" failed with exit code 1: npm error 404 Not Found - GET https:\/\/registry\.npmjs\.org\/nope/,
+  );
 });
 
 test("shows the failed step's log without the progress output", () => {

@@ -1,7 +1,15 @@
 // What of a long log is shown: the first error and what follows, without help and progress.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { shortenLog, findErrorLine, removeNoise } from '../../../../../controller/pipeline/build/step-log.ts';
+import {
+  findErrorLine,
+  findMissingProgram,
+  findNetworkFault,
+  guessService,
+  quoteLine,
+  removeNoise,
+  shortenLog,
+} from '../../../../../controller/pipeline/build/step-log.ts';
 
 const usage = [
   'npm error code EUSAGE',
@@ -53,11 +61,80 @@ test('shortens a long log around its first error', () => {
   assert.match(shown, /the end$/);
 });
 
-test('ignores warnings, and keeps the end of a log without errors', () => {
+test('ignores warnings, and returns the end of a log without errors', () => {
   assert.equal(
     findErrorLine('npm warn deprecated a@1: error\nwarning: x failed\n0 errors\nError: here'),
     'Error: here',
   );
-  assert.equal(findErrorLine('one\ntwo'), undefined);
+  assert.equal(findErrorLine('one\ntwo\nfailed to solve: process "/bin/sh -c x" did not complete successfully'), 'two');
+  assert.equal(findErrorLine(''), undefined);
   assert.match(shortenLog(`${'x\n'.repeat(2_000)}last`, 300), /last$/);
+});
+
+test.each([
+  [
+    'a heading',
+    'error during build:\nRollupError: "x" is not exported by "y"',
+    'RollupError: "x" is not exported by "y"',
+  ],
+  [
+    'the page that was rendered, with a help link',
+    'Error occurred prerendering page "/". Read more: https://nextjs.org/docs/messages/prerender-error\nTypeError: x is undefined',
+    'TypeError: x is undefined',
+  ],
+  [
+    'the code of npm',
+    'npm error code 1\nnpm error path /app\nnpm error Error: no such thing',
+    'npm error Error: no such thing',
+  ],
+  [
+    'an excerpt of the source',
+    "  throw new Error('cannot do this')\n        ^\nError: cannot do this",
+    'Error: cannot do this',
+  ],
+  [
+    'an exit code, if there is nothing else',
+    'building\n** (Mix) `mix esbuild` exited with 8',
+    '** (Mix) `mix esbuild` exited with 8',
+  ],
+])('prefers what an error says over %s', (_name, log, line) => {
+  assert.equal(findErrorLine(log), line);
+});
+
+test('quotes what a heading or a broken sentence goes on with', () => {
+  const lines = ['The following are missing:', ' - A', ' - B', '', 'x requires y, which is', 'absent'];
+  assert.equal(quoteLine(lines, 0), 'The following are missing: - A - B');
+  assert.equal(quoteLine(lines, 4), 'x requires y, which is absent');
+  assert.equal(quoteLine(lines, 5), 'absent');
+});
+
+test('takes no help link for an unreachable host, and a refused connection to localhost for a local one', () => {
+  const help = findNetworkFault(['getaddrinfo EAI_AGAIN', 'Read more: https://nextjs.org/docs/messages/fonts']);
+  assert.equal(help?.host, undefined);
+  const refused = findNetworkFault(['connect ECONNREFUSED', 'at mongodb://localhost:27017/app']);
+  assert.equal(refused?.isLocal, true);
+  assert.equal(findNetworkFault(['getaddrinfo ENOTFOUND db'])?.isLocal, true);
+  assert.equal(findNetworkFault(['getaddrinfo ENOTFOUND db.example.org'])?.isLocal, false);
+});
+
+test.each([
+  ['npm error enoent spawn git ENOENT', 'git'],
+  ['npm ERR! No git binary found in $PATH', 'git'],
+  ["ERROR: Cannot find command 'git' - do you have 'git' installed and in your PATH?", 'git'],
+  ['exec: "gcc": executable file not found in $PATH', 'gcc'],
+  ['** (ErlangError) Erlang error: :enoent\n    (elixir) lib/system.ex:1: System.cmd("cargo", ["x"], [])', 'cargo'],
+  ['    (elixir) lib/system.ex:1: System.cmd("cargo", ["x"], [])', undefined],
+])('finds the program that is missing in %j', (log, program) => {
+  assert.equal(findMissingProgram(log.split('\n'))?.program, program);
+});
+
+test('guesses a service by its port, scheme or driver', () => {
+  const logs = [
+    '127.0.0.1:5432',
+    'mongodb://x',
+    '::1:6379',
+    'SQLSTATE[HY000] [2002] Connection refused',
+    'localhost:8080',
+  ];
+  assert.deepEqual(logs.map(guessService), ['postgres', 'mongo', 'redis', 'mysql', undefined]);
 });
