@@ -1,33 +1,54 @@
 // Suggests what an author can do about a crash, from the last lines of the log.
 import { authorLimits } from '../../../crds/app-manifest.ts';
+import type { ServiceType } from '../../../crds/backing-services.ts';
+import { guessService, quoteLine } from '../../pipeline/build/step-log.ts';
 
 const otherwise =
-  'Run the image with the same variables and check the last lines of its log. Missing configuration and missing packages are the usual causes.';
+  'Run the app in a fresh clone as it runs here (the same start command, without a .env file), and fix what the last lines of its log report.';
 const ended =
   'The start command ran to its end without starting a server. Make it start one that listens on $PORT and keeps running: the "start" script of package.json, the web line of the Procfile, CMD of the Dockerfile or run.command in moorage.yaml.';
 const maximumRead = 4_096;
 
 /** Guesses the fix. @param log the app's last lines */
 export function suggestCrashFix(log: string, exitCode?: number): string {
-  return findCause(splitLastLines(log))?.[1] ?? (exitCode === 0 ? ended : otherwise);
+  const lines = splitLastLines(log);
+  const cause = findCause(lines);
+  if (cause === undefined) return exitCode === 0 ? ended : otherwise;
+  return typeof cause.fix === 'string' ? cause.fix : cause.fix(lines);
 }
 
 /** The beginnings of lines in which programs report why they exit. */
 const lastWords =
-  /^(?:\[\w+\] )?(?:Uncaught )?(?:[A-Za-z_][\w.]{0,80}(?:Error|Exception|Exit|Configured|Fault)\b|CRITICAL\b|FATAL\b|fatal(?: error)?:|panic:|[Ee]rror:|thread '[^'\n]{0,80}' panicked)/;
+  /^(?:\[\w+\] )?(?:Uncaught )?(?:[A-Za-z_][\w.]{0,80}(?:Error|Exception|Exit|Configured|Fault)\b(?: \[\w+\])?|CRITICAL\b|FATAL\b|fatal(?: error)?:|panic:|[Ee]rror:|thread '[^'\n]{0,80}' panicked)/;
 const longestLine = 200;
 
 /** Finds the line that says why the app exited. @param log the app's last lines */
 export function findCrashLine(log: string): string | undefined {
   const lines = splitLastLines(log);
-  const pattern = findCause(lines)?.[0];
-  const found =
-    pattern === undefined
-      ? lines.findLast((line) => lastWords.test(line.trimStart()))
-      : lines.findLast((line) => pattern.test(line));
-  const line = found?.trim().replace(/[.:\s]{1,20}$/, '') ?? '';
+  const cause = findCause(lines);
+  if (cause?.quote !== undefined) return shortenAround(cause.quote(lines), cause.pattern);
+  const pattern = cause?.pattern;
+  const index = lines.findLastIndex((line) =>
+    pattern === undefined ? lastWords.test(line.trimStart()) : pattern.test(line),
+  );
+  if (index < 0) return undefined;
+  // Rust prints what a panic says on the next line.
+  const line = lines[index] ?? '';
+  return shortenAround(/panicked at \S{1,200}:\d+:\d+:$/.test(line) ? quoteLine(lines, index) : line, pattern);
+}
+
+/** At most {@link longestLine} characters, with what matters among them. */
+function shortenAround(text: string, pattern: RegExp | undefined): string | undefined {
+  const line = text
+    .replace(/ note: run with `RUST_BACKTRACE.*$/, '')
+    .trim()
+    .replace(/[.:\s]{1,20}$/, '');
   if (line === '') return undefined;
-  return line.length > longestLine ? `${line.slice(0, longestLine)}…` : line;
+  if (line.length <= longestLine) return line;
+  const at = pattern?.exec(line)?.index ?? 0;
+  const start = at < longestLine / 2 ? 0 : at - 20;
+  const end = start + longestLine;
+  return `${start === 0 ? '' : '…'}${line.slice(start, end)}${end < line.length ? '…' : ''}`;
 }
 
 /** File and line in a stack trace, by language. */
@@ -68,95 +89,281 @@ function splitLastLines(log: string): string[] {
   return log.slice(-maximumRead).split('\n');
 }
 
-function findCause(lines: readonly string[]): (typeof crashCauses)[number] | undefined {
-  return crashCauses.find(([pattern]) => lines.some((line) => pattern.test(line)));
+/** The last exception ended the app; earlier ones may have been handled. */
+function findCause(lines: readonly string[]): CrashCause | undefined {
+  const find = (among: readonly string[]): CrashCause | undefined =>
+    crashCauses.find(
+      ({ pattern, isProven }) => among.some((line) => pattern.test(line)) && isProven?.(lines) !== false,
+    );
+  const last = lines.findLastIndex((line) => lastWords.test(line.trimStart()));
+  return (last < 0 ? undefined : find(lines.slice(last))) ?? find(lines);
 }
 
 /** Suggests a fix for a start command that was not found. @param log the app's last lines */
 export function suggestNotFoundFix(log: string): string {
-  const program = /\b(?:sh|bash|ash): (?:(?:line )?\d{1,5}: )?([\w.@/+-]{1,80}): (?:command )?not found/.exec(
-    log.slice(-maximumRead),
-  )?.[1];
+  const lines = splitLastLines(log);
+  const start = startCauses.find(({ pattern }) => lines.some((line) => pattern.test(line)));
+  if (start !== undefined) return start.fix;
+  const [, called, executed] =
+    /\b(?:sh|bash|ash): (?:(?:line )?\d{1,5}: )?([\w.@/+-]{1,80}): (?:command )?not found|exec: "([\w.@/+-]{1,80})": (?:executable file not found|stat )/.exec(
+      log.slice(-maximumRead),
+    ) ?? [];
+  const program = called ?? executed;
   return program === undefined
     ? 'The start command was not found in the image: correct CMD in the Dockerfile, or run.command in moorage.yaml.'
     : `The start command calls ${program}, which is not in the image: add the package that brings it to your dependencies (not to the development dependencies), or correct the start script, CMD in the Dockerfile, or run.command in moorage.yaml.`;
 }
 
+/** For a start command without the right to run. */
+export const notExecutable =
+  'The start command is not executable: make it executable (git update-index --chmod=+x FILE), or start it with its interpreter.';
+
+/** Where the app finds the address of a service. */
+const addressVariables: Readonly<Record<ServiceType, string>> = {
+  postgres: 'DATABASE_URL',
+  mysql: 'DATABASE_URL',
+  mongo: 'MONGODB_URI',
+  redis: 'REDIS_URL',
+  qdrant: 'QDRANT_URL',
+  chroma: 'CHROMA_URL',
+  minio: 'S3_ENDPOINT',
+  meilisearch: 'MEILI_URL',
+};
+const unreachable =
+  /ECONNREFUSED|Connection refused|could not (?:connect|translate)|ENOTFOUND|Name or service not known|getaddrinfo|no such host/i;
+const unreachableElsewhere =
+  'The app cannot reach a server that it needs, such as a database: set the address of one on the public internet in run.env of moorage.yaml (only the operator of this installation can set a password or other secret), keep data in a file on a volume (run.volumes), or make the app start without it.';
+
+/** The lines about the server that was not reached name it, its port or the driver. */
+function suggestReachableServer(lines: readonly string[]): string {
+  const index = lines.findLastIndex((line) => unreachable.test(line));
+  const near = lines.slice(Math.max(0, index - 3), index + 4).join('\n');
+  const isPublic = /[a-z0-9-]+\.(?:com|net|org|io|dev|app|cloud|co)\b/i.test(lines[index] ?? '');
+  const type = isPublic ? undefined : guessService(near);
+  const isOwn = /\b(?:127\.0\.0\.1|localhost)\b|::1\b/.test(near);
+  if (type === undefined)
+    return isOwn
+      ? `The app connects to a server in its own container (localhost), where only the app itself runs. ${unreachableElsewhere}`
+      : unreachableElsewhere;
+  const where = isOwn ? 'in its own container (localhost), where none runs' : 'at an address that does not answer here';
+  return `The app looks for its database or store (${type}) ${where}. Ask for one with services in moorage.yaml (name: db, type: ${type}), and read its address from ${addressVariables[type]}, or set the variables that the app reads in run.env (\${{services.db.url}}, or host, port, user, password and database of it).`;
+}
+
+const missingLibraries: readonly (readonly [RegExp, string])[] = [
+  [/libGL\.so|libgthread/, ' For OpenCV use the package opencv-python-headless, or install libgl1 and libglib2.0-0.'],
+  [
+    /libssl\.so\.1\.1|libcrypto\.so\.1\.1/,
+    ' libssl.so.1.1 is OpenSSL 1.1, which newer base images no longer have: install the package openssl and update what needs it (such as Prisma), or use an older base image.',
+  ],
+];
+
+function suggestLibrary(lines: readonly string[]): string {
+  const text = lines.join('\n');
+  const known = missingLibraries.find(([pattern]) => pattern.test(text))?.[1] ?? '';
+  return `A program needs a shared library that is not in the image: list the Debian package that brings it in packages.txt (Python without a Dockerfile), install it in the Dockerfile, or use a package with prebuilt binaries.${known}`;
+}
+
+/** Joins each field that Pydantic misses with the reason, which stands on the next line. */
+function quoteFields(lines: readonly string[]): string {
+  const missing = lines.flatMap((line, index) => {
+    const field = lines[index - 1]?.trim() ?? '';
+    return /^\s+Field required\b/.test(line) && field !== '' ? [field] : [];
+  });
+  return `${[...new Set(missing)].join(', ')}: Field required`;
+}
+
+/** Whether the call that failed is one of packages among themselves. */
+function isCallOfPackage(lines: readonly string[]): boolean {
+  return /site-packages|dist-packages/.test(lines.findLast((line) => /^\s*File "/.test(line)) ?? '');
+}
+
+const variable =
+  'The app requires an environment variable that is not set: set it in run.env of moorage.yaml. If it is a secret, only the operator of this installation can set it (never commit it): make the app start without it, and report what is missing where it is used.';
+const writable =
+  'The app runs as an unprivileged user who can write only to its own folder, its home directory and /tmp: write there, or to a volume (run.volumes in moorage.yaml).';
+
 // Causes: what programs print when they crash, and how to fix it.
 
+export interface CrashCause {
+  readonly pattern: RegExp;
+  readonly fix: string | ((lines: readonly string[]) => string);
+  /** What to quote instead of the last matching line. */
+  readonly quote?: (lines: readonly string[]) => string;
+  /** What else the log has to show. */
+  readonly isProven?: (lines: readonly string[]) => boolean;
+}
+
+/** Why a container did not start its command. */
+const startCauses = [
+  { pattern: /exec: "[^"\n]{1,300}": permission denied|^exec \S{1,300}: permission denied/, fix: notExecutable },
+  {
+    pattern: /^exec \S{1,300}: no such file or directory|exec: "[^"\n]{1,300}": .{0,100}no such file or directory/,
+    fix: 'The file that starts the app is not in the image, or its first line names a program that is not there. The first line may also end as on Windows: save the file with line ends of Unix (git add --renormalize with "*.sh text eol=lf" in .gitattributes), or correct the path in CMD or ENTRYPOINT.',
+  },
+  {
+    pattern:
+      /failed to create shim task: context (?:canceled|deadline exceeded)|context deadline exceeded|runc did not terminate/,
+    fix: 'The node did not manage to start the container, which the app did not cause. It is tried again; if it lasts, report it to the operator of this installation.',
+  },
+  {
+    pattern: /exec format error/,
+    fix: 'The program was built for another processor than this one, or it is a script without a first line such as #!/bin/sh. Build it for linux/amd64, or add that line.',
+  },
+] as const;
+
 /** The first match counts, so the more specific ones come first. */
-export const crashCauses: readonly (readonly [RegExp, string])[] = [
-  [
-    /ModuleNotFoundError|ImportError: No module|Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND/,
-    'The code imports a package or file that is not in the image: add it to your dependencies, or commit the file. Packages needed at run time must not be development dependencies.',
-  ],
-  [
-    /error while loading shared libraries: /,
-    'A program needs a shared library that is not in the image: list the Debian package that brings it in packages.txt, use a package with prebuilt binaries, or install the library in a Dockerfile.',
-  ],
-  [
-    /cannot load such file -- |Bundler::GemNotFound|Could not find \S{1,80} in (?:any of the sources|locally installed gems)/,
-    'The code requires a gem or file that is not in the image: name the gem in the Gemfile outside of the groups development and test, and commit Gemfile.lock, or commit the file.',
-  ],
-  [
-    /Missing encryption key to decrypt|EncryptedFile::MissingKeyError|MessageEncryptor::InvalidMessage/,
-    'Rails cannot decrypt config/credentials.yml.enc, whose key (config/master.key) is not in the repository: only the operator of this installation can set RAILS_MASTER_KEY, as a secret. Let the app start without it: remove config.require_master_key, and read keys from variables.',
-  ],
-  [
-    /Missing `?secret_key_base|secret_key_base for 'production' environment/,
-    'Rails has no SECRET_KEY_BASE, and no Gemfile at the top names rails, so no key was generated: set it to ${{secret}} in run.env of moorage.yaml.',
-  ],
-  [
-    /Could not find a JavaScript runtime|ExecJS::RuntimeUnavailable/,
-    'A gem runs JavaScript, and the image has no Node: commit Gemfile.lock, so that the plan installs Node, or add the gem mini_racer, or install nodejs in the Dockerfile.',
-  ],
-  [
-    /ActiveRecord::PendingMigrationError|PG::UndefinedTable|Mysql2::Error: Table '[^'\n]{1,200}' doesn't exist|SQLite3::SQLException: no such table/,
-    'The database lacks a table: run the migrations before the app starts, such as with a line "release: bundle exec rails db:prepare" in the Procfile.',
-  ],
-  [
-    /environment variable DATABASE_URL is missing|"DATABASE_URL" because it is not set/,
-    'The app requires a database: give it one with services in moorage.yaml (name: db, type: postgres), which sets DATABASE_URL.',
-  ],
-  [
-    /environment variable SECRET_KEY_BASE is missing|"SECRET_KEY_BASE" because it is not set|:secret_key_base (?:to be|is not) set/,
-    'Phoenix requires SECRET_KEY_BASE: set it to ${{secret}} in run.env of moorage.yaml, which makes one that stays.',
-  ],
-  [
-    /You must install or update \.NET to run this application|The framework '[\w.]{1,80}', version '[\w.-]{1,30}'[^\n]{0,60} was not found/,
-    'The app was published for another version of .NET than the image runs: set TargetFramework to net8.0 or net10.0, or add a Dockerfile with the runtime that it needs.',
-  ],
-  [
-    /establishing a connection to SQL Server|LocalDB is not supported on this platform|The ConnectionString property has not been initialized/,
-    'The app cannot reach its database: this installation does not run SQL Server. Use PostgreSQL (services in moorage.yaml) or a file of SQLite on a volume (run.volumes), and set its connection string in run.env (ConnectionStrings__NAME).',
-  ],
-  [
-    /['"=: ]\$\{?PORT\b/,
-    'The start command passes on $PORT as it is written: CMD in exec form (["…"]) does not expand variables. Write it in shell form (CMD server --port=$PORT), or as ["sh", "-c", "exec server --port=$PORT"].',
-  ],
-  [
-    /but settings are not configured|AppRegistryNotReady|Apps aren't loaded yet/,
-    'asgi.py or wsgi.py imports modules of the app before Django is set up, which only "manage.py runserver" forgives: set DJANGO_SETTINGS_MODULE and call get_asgi_application() (or get_wsgi_application()) first, and import them below.',
-  ],
-  [
-    /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/i,
-    `The app filled its disk or a volume: write less (caches, logs, uploads), or increase run.resources.disk (maximum ${authorLimits.run.disk}) or the size of the volume (run.volumes) in moorage.yaml.`,
-  ],
-  [
-    /EACCES|PermissionError|Permission denied|Read-only file system|EROFS/i,
-    'The app runs as an unprivileged user who can write only to its own folder, its home directory and /tmp: write there, or to a volume (run.volumes in moorage.yaml).',
-  ],
-  [/EADDRINUSE|Address already in use/i, 'Two parts of the app listen on the same port: start one server, on $PORT.'],
-  [
-    /(?:ECONNREFUSED|Connection refused|could not (?:connect|translate)|ENOTFOUND|Name or service not known|getaddrinfo)/i,
-    'The app cannot reach a server that it needs, such as a database: set the address of one on the public internet in run.env of moorage.yaml (only the operator of this installation can set a password or other secret), keep data in a file on a volume (run.volumes), or make the app start without it.',
-  ],
-  [
-    /\bOPENAI_(?:API_KEY|BASE_URL|API_BASE)\b/,
-    'The app asks for a key of models: where the operator of this installation lets it call models (spec.models.enabled of its HostedApp), it finds OPENAI_API_KEY and OPENAI_BASE_URL. Or make it start without them, and report what is missing where it is used.',
-  ],
-  [
-    /[Ee]nvironment [Vv]ariables?\b.{0,40}(?:fail|invalid)|KeyError: '[A-Z][A-Z0-9_]+'|\bkey not found: "[A-Z][A-Z0-9_]+"|(?:environment variable|api[ _-]?key|credentials?)\b.{0,60}(?:missing|required|not set|not found|must be set|undefined)|(?:missing|must (?:set|provide)|please (?:set|provide)).{0,60}(?:environment variable|api[ _-]?key|[A-Z]{3,}_[A-Z_]+)/i,
-    'The app requires an environment variable that is not set: set it in run.env of moorage.yaml. If it is a secret, only the operator of this installation can set it (never commit it): make the app start without it, and report what is missing where it is used.',
-  ],
+export const crashCauses: readonly CrashCause[] = [
+  ...startCauses,
+  {
+    pattern: /No module named 'encodings'|Failed to import encodings module/,
+    fix: 'Python does not find its own standard library: PYTHONHOME or PYTHONPATH is wrong, or a program with a Python inside, such as uWSGI, was built for another one. Remove these variables, or start the app with gunicorn.',
+  },
+  {
+    pattern: /No module named '(?:pkg_resources|distutils)'/,
+    fix: 'A package uses a part of setuptools that newer versions no longer have: pin setuptools below 81 in your dependencies, or use a newer version of the package.',
+  },
+  {
+    pattern: /ImportError: cannot import name '.{1,100}' from '.{1,100}' \(.{0,300}(?:site|dist)-packages/,
+    fix: (lines) =>
+      `The installed version of that package does not have what is imported from it, so it is newer or older than the code was written for. Pin it in your dependencies to a version that has it${lines.some((line) => line.includes("from 'werkzeug")) ? ' (for Flask 2: werkzeug<3)' : ''}.`,
+  },
+  {
+    pattern: /TypeError: .{1,100} got an unexpected keyword argument/,
+    isProven: isCallOfPackage,
+    fix: (lines) =>
+      `One package calls another with an argument that the installed version does not have. Pin them to versions that fit${lines.some((line) => line.includes("'proxies'")) ? ' (an older openai or anthropic needs httpx<0.28)' : ''}, or update both.`,
+  },
+  {
+    pattern: /error while loading shared libraries: |Error loading shared library |cannot open shared object file/,
+    fix: suggestLibrary,
+  },
+  {
+    pattern: /@prisma\/client did not initialize yet|could not locate the Query Engine/,
+    fix: 'The client of Prisma was not generated when the image was built: add "postinstall": "prisma generate" to the scripts of package.json, or RUN npx prisma generate to the Dockerfile after the schema is copied.',
+  },
+  {
+    pattern: /Failed to find attribute '|Failed to parse '.{1,100}' as an attribute name|Error loading ASGI app\. /,
+    fix: 'The start command names a module, or an object in it, that is not there: correct MODULE:OBJECT in the start command (the web line of the Procfile, CMD of the Dockerfile, run.command in moorage.yaml), as seen from the folder in which it runs.',
+  },
+  {
+    pattern: /\[ERR_REQUIRE_ESM\]/,
+    fix: 'A package that is only an ES module is loaded with require(). Load it with import(), pin it to its last version for CommonJS, or ask for a Node that can load it (22.12 or newer) in .nvmrc or "engines" of package.json.',
+  },
+  {
+    pattern: /(?:require|module|exports|__dirname) is not defined in ES module scope/,
+    fix: 'The file is an ES module, since package.json has "type": "module" or its name ends in .mjs. Use import and export in it, or give it the ending .cjs.',
+  },
+  {
+    pattern: /ModuleNotFoundError|ImportError: No module|Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND/,
+    fix: 'The code imports a package or file that is not in the image: add it to your dependencies, or commit the file. Packages needed at run time must not be development dependencies.',
+  },
+  {
+    pattern: /Bundler::GemNotFound|Could not find \S{1,80} in (?:any of the sources|locally installed gems)/,
+    fix: 'Gemfile.lock names a gem that was not installed in the image: run bundle install in the build with this Gemfile.lock, keep the gem outside of the groups development and test, and have the platform of the image in the lock (bundle lock --add-platform x86_64-linux).',
+  },
+  {
+    pattern: /cannot load such file -- /,
+    fix: 'The code requires a gem or file that is not in the image: name the gem in the Gemfile outside of the groups development and test, and commit Gemfile.lock, or commit the file.',
+  },
+  {
+    pattern: /Missing encryption key to decrypt|EncryptedFile::MissingKeyError|MessageEncryptor::InvalidMessage/,
+    fix: 'Rails cannot decrypt config/credentials.yml.enc, whose key (config/master.key) is not in the repository: only the operator of this installation can set RAILS_MASTER_KEY, as a secret. Let the app start without it: remove config.require_master_key, and read keys from variables.',
+  },
+  {
+    pattern: /Missing `?secret_key_base|secret_key_base for 'production' environment/,
+    fix: 'Rails has no SECRET_KEY_BASE, and no Gemfile at the top names rails, so no key was generated: set it to ${{secret}} in run.env of moorage.yaml.',
+  },
+  {
+    pattern: /Could not find a JavaScript runtime|ExecJS::RuntimeUnavailable/,
+    fix: 'A gem runs JavaScript, and the image has no Node: commit Gemfile.lock, so that the plan installs Node, or add the gem mini_racer, or install nodejs in the Dockerfile.',
+  },
+  {
+    pattern:
+      /ActiveRecord::PendingMigrationError|PG::UndefinedTable|Mysql2::Error: Table '[^'\n]{1,200}' doesn't exist|SQLite3::SQLException: no such table/,
+    fix: 'The database lacks a table: run the migrations before the app starts, such as with a line "release: bundle exec rails db:prepare" in the Procfile.',
+  },
+  {
+    pattern: /environment variable DATABASE_URL is missing|"DATABASE_URL" because it is not set/,
+    fix: 'The app requires a database: give it one with services in moorage.yaml (name: db, type: postgres), which sets DATABASE_URL.',
+  },
+  {
+    pattern:
+      /environment variable SECRET_KEY_BASE is missing|"SECRET_KEY_BASE" because it is not set|:secret_key_base (?:to be|is not) set/,
+    fix: 'Phoenix requires SECRET_KEY_BASE: set it to ${{secret}} in run.env of moorage.yaml, which makes one that stays.',
+  },
+  {
+    pattern:
+      /You must install or update \.NET to run this application|The framework '[\w.]{1,80}', version '[\w.-]{1,30}'[^\n]{0,60} was not found/,
+    fix: 'The app was published for another version of .NET than the image runs: set TargetFramework to net8.0 or net10.0, or add a Dockerfile with the runtime that it needs.',
+  },
+  {
+    pattern:
+      /establishing a connection to SQL Server|LocalDB is not supported on this platform|The ConnectionString property has not been initialized/,
+    fix: 'The app cannot reach its database: this installation does not run SQL Server. Use PostgreSQL (services in moorage.yaml) or a file of SQLite on a volume (run.volumes), and set its connection string in run.env (ConnectionStrings__NAME).',
+  },
+  {
+    pattern: /UnsupportedClassVersionError/,
+    fix: 'The app was compiled for a newer Java than the image runs (class file version 61 is Java 17, 65 is 21). Use the same Java to compile and to run: change FROM of the last stage, or the version in pom.xml or build.gradle.',
+  },
+  {
+    pattern: /no main manifest attribute, in |Could not find or load main class /,
+    fix: 'The JAR does not name a main class, or not one that it contains. Start the one that the build makes to be run (of Spring Boot the one without "plain", made by the plugin spring-boot), or name the class: java -cp FILE CLASS.',
+  },
+  {
+    pattern: /Failed to configure a DataSource/,
+    fix: 'The app has a data source without an address: ask for a database with services in moorage.yaml (name: db, type: postgres or mysql), and set SPRING_DATASOURCE_URL in run.env (jdbc:postgresql://${{services.db.host}}:5432/${{services.db.database}}), with its user and password. If a profile of the app has the address, set SPRING_PROFILES_ACTIVE.',
+  },
+  {
+    pattern: /['"=: ]\$\{?PORT\b/,
+    fix: 'The start command passes on $PORT as it is written: CMD in exec form (["…"]) does not expand variables. Write it in shell form (CMD server --port=$PORT), or as ["sh", "-c", "exec server --port=$PORT"].',
+  },
+  {
+    pattern: /but settings are not configured|AppRegistryNotReady|Apps aren't loaded yet/,
+    fix: 'asgi.py or wsgi.py imports modules of the app before Django is set up, which only "manage.py runserver" forgives: set DJANGO_SETTINGS_MODULE and call get_asgi_application() (or get_wsgi_application()) first, and import them below.',
+  },
+  {
+    pattern: /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/i,
+    fix: `The app filled its disk or a volume: write less (caches, logs, uploads), or increase run.resources.disk (maximum ${authorLimits.run.disk}) or the size of the volume (run.volumes) in moorage.yaml.`,
+  },
+  {
+    pattern: /attempt to write a readonly database|SQLITE_READONLY/,
+    fix: `The app may not write to the file of its database, or to the folder of it. ${writable}`,
+  },
+  {
+    pattern: /unable to open (?:the )?database file|SQLITE_CANTOPEN/,
+    fix: `The file of the database cannot be opened: its folder does not exist, or the app may not write there. Have the app make the folder when it starts. ${writable}`,
+  },
+  {
+    pattern: /listen EACCES|bind\(\) to \S{1,60} failed \(13|bind: permission denied/i,
+    fix: 'The app may not listen on a port below 1024: have it listen on $PORT, or set run.port in moorage.yaml to the port above 1024 that it listens on.',
+  },
+  {
+    pattern: /EACCES|PermissionError|Permission denied|Read-only file system|EROFS/i,
+    fix: writable,
+  },
+  {
+    pattern: /EADDRINUSE|Address already in use/i,
+    fix: 'Two parts of the app listen on the same port: start one server, on $PORT.',
+  },
+  { pattern: unreachable, fix: suggestReachableServer },
+  {
+    pattern: /\bOPENAI_(?:API_KEY|BASE_URL|API_BASE)\b/,
+    fix: 'The app asks for a key of models: where the operator of this installation lets it call models (spec.models.enabled of its HostedApp), it finds OPENAI_API_KEY and OPENAI_BASE_URL. Or make it start without them, and report what is missing where it is used.',
+  },
+  {
+    pattern: /^\s+Field required\b/,
+    isProven: (lines) => lines.some((line) => /validation errors? for .*(?:Settings|Config)/i.test(line)),
+    quote: quoteFields,
+    fix: 'The settings of the app require these fields, and neither a variable nor a file gives them. Pydantic reads each from the variable of its name, unless the code says otherwise: set it in run.env of moorage.yaml, or give it a default. If it is a secret, only the operator of this installation can set it (never commit it).',
+  },
+  {
+    pattern:
+      /[Ee]nvironment [Vv]ariables?\b.{0,40}(?:fail|invalid)|KeyError: '[A-Z][A-Z0-9_]+'|\bkey not found: "[A-Z][A-Z0-9_]+"|(?:environment variable|api[ _-]?key|credentials?)\b.{0,60}(?:missing|required|not set|not found|must be set|undefined)|(?:missing|must (?:set|provide)|please (?:set|provide)).{0,60}(?:environment variable|api[ _-]?key|[A-Z]{3,}_[A-Z_]+)|: NotPresent\b/i,
+    fix: variable,
+  },
+  {
+    pattern:
+      /No such file or directory|\bENOENT\b|FileNotFoundError|NoSuchFileException|configuration file .{1,100} not found/,
+    fix: 'The app reads a file or folder that is not in the image: commit it if it holds no secret, correct its path (relative to the folder in which the app starts), have the app make it, or read the values from variables (run.env of moorage.yaml).',
+  },
 ];

@@ -13,7 +13,7 @@ import {
 } from '../../objects/kinds.ts';
 import { clean } from '../../pipeline/text.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
-import { findCrashLine, findCrashPosition, suggestCrashFix, suggestNotFoundFix } from './crash-fixes.ts';
+import { findCrashLine, findCrashPosition, notExecutable, suggestCrashFix, suggestNotFoundFix } from './crash-fixes.ts';
 
 /** The limits of an app, for messages. */
 export interface AppLimits {
@@ -231,14 +231,11 @@ export function formatRestarts(count: number): string {
   return count === 1 ? '1 restart' : `${count} restarts`;
 }
 
-function chooseFix(ended: Termination): string {
+function chooseFix({ exitCode, reason, message = '' }: Termination): string {
   // A program with missing libraries exits with 127 too.
-  const isLibrary = /error while loading shared libraries/.test(ended.message ?? '');
-  if ((ended.exitCode === 127 && !isLibrary) || ended.reason === 'StartError')
-    return suggestNotFoundFix(ended.message ?? '');
-  if (ended.exitCode === 126)
-    return 'The start command is not executable: make it executable (git update-index --chmod=+x FILE), or start it with its interpreter.';
-  return suggestCrashFix(ended.message ?? '', ended.exitCode);
+  const isLibrary = /error while loading shared libraries/.test(message);
+  if ((exitCode === 127 && !isLibrary) || reason === 'StartError') return suggestNotFoundFix(message);
+  return exitCode === 126 ? notExecutable : suggestCrashFix(message, exitCode);
 }
 
 /** Its last exit. A container that the kubelet lost, such as in an eviction for lack of disk on the node, did not exit by itself. */

@@ -17,9 +17,59 @@ const cases: readonly (readonly [string, RegExp])[] = [
   ['OSError: [Errno 28] No space left on device', /run\.resources\.disk/],
   ["Error: EACCES: permission denied, mkdir '/etc/items'", /unprivileged user.*\/tmp/],
   ["PermissionError: [Errno 13] Permission denied: '/data'", /run\.volumes/],
+  ['Error: listen EACCES: permission denied 0.0.0.0:80', /port below 1024.*\$PORT/],
+  [
+    "ModuleNotFoundError: No module named 'faiss'\nusing another index\nKeyError: 'SERVICE_TOKEN'",
+    /environment variable that is not set/,
+  ],
   ['Error: listen EADDRINUSE: address already in use 0.0.0.0:8080', /the same port/],
-  ['Error: connect ECONNREFUSED 127.0.0.1:5432', /database/],
-  ['psycopg.OperationalError: could not translate host name "db" to address', /database/],
+  [
+    'Error: connect ECONNREFUSED 127.0.0.1:5432',
+    /database.*own container.*name: db, type: postgres.*DATABASE_URL.*services\.db\.url/,
+  ],
+  ['psycopg.OperationalError: could not translate host name "db" to address', /database.*type: postgres/],
+  ['MongooseServerSelectionError: getaddrinfo ENOTFOUND mongo', /type: mongo.*MONGODB_URI/],
+  ['Error: connect ECONNREFUSED 127.0.0.1:8000', /own container \(localhost\), where only the app itself runs/],
+  ['Error: getaddrinfo ENOTFOUND redis-12345.cloud.example.com', /address of one on the public internet/],
+  ['ImportError: libGL.so.1: cannot open shared object file: No such file or directory', /opencv-python-headless/],
+  ['Error loading shared library libssl.so.1.1: No such file or directory (needed by x)', /OpenSSL 1\.1/],
+  ["Failed to find attribute 'app' in 'run'.", /MODULE:OBJECT in the start command/],
+  ['ERROR:    Error loading ASGI app. Could not import module "main".', /MODULE:OBJECT in the start command/],
+  [
+    "ImportError: cannot import name 'url_quote' from 'werkzeug.urls' (/usr/lib/python3/site-packages/werkzeug/urls.py)",
+    /Pin it.*werkzeug<3/,
+  ],
+  [
+    '  File "/app/.venv/site-packages/openai/_base_client.py", line 744, in __init__\nTypeError: Client.__init__() got an unexpected keyword argument \'proxies\'',
+    /Pin them.*httpx<0\.28/,
+  ],
+  [
+    '  File "/app/main.py", line 4, in run\nTypeError: run() got an unexpected keyword argument \'x\'',
+    /last lines of its log/,
+  ],
+  ['sqlite3.OperationalError: attempt to write a readonly database', /may not write.*run\.volumes/],
+  ['unable to open database file (14)', /folder does not exist, or the app may not write/],
+  ['Error: @prisma/client did not initialize yet.', /prisma generate/],
+  [
+    "Failed to configure a DataSource: 'url' attribute is not specified",
+    /services in moorage\.yaml.*SPRING_DATASOURCE_URL/,
+  ],
+  ['java.lang.UnsupportedClassVersionError: a/B has been compiled by a more recent version', /newer Java/],
+  ['no main manifest attribute, in app.jar', /does not name a main class/],
+  ["ModuleNotFoundError: No module named 'encodings'", /standard library/],
+  ["ModuleNotFoundError: No module named 'pkg_resources'", /setuptools below 81/],
+  ['Error [ERR_REQUIRE_ESM]: require() of ES Module /app/a.js not supported', /only an ES module/],
+  ['ReferenceError: require is not defined in ES module scope', /"type": "module"/],
+  [
+    'Failed to setup settings: configuration file "config/default" not found',
+    /reads a file or folder that is not in the image/,
+  ],
+  [
+    'ValidationError: 1 validation error for Settings\nAPI_ID\n  Field required [type=missing]',
+    /settings of the app require these fields.*run\.env/,
+  ],
+  ['exec /entrypoint.sh: no such file or directory', /first line.*Windows/],
+  ['exec /app/server: exec format error', /another processor/],
   ["KeyError: 'SERVICE_TOKEN'", /the operator of this installation/],
   ['openai.OpenAIError: The api_key client option must be set either by passing api_key', /run\.env/],
   ['Exception: Please set OPENAI_API_KEY environment variable.', /spec\.models\.enabled/],
@@ -83,6 +133,12 @@ test('reports an app that exits successfully as never having started a server, a
   assert.match(suggestCrashFix("KeyError: 'SERVICE_TOKEN'", 0), /run\.env/);
   assert.match(suggestNotFoundFix('sh: 1: tsx: not found\n'), /calls tsx, which is not in the image/);
   assert.match(suggestNotFoundFix(''), /start command was not found/);
+  assert.match(
+    suggestNotFoundFix('exec: "gunicorn": executable file not found in $PATH'),
+    /calls gunicorn, which is not/,
+  );
+  assert.match(suggestNotFoundFix('exec: "/start.sh": permission denied: unknown'), /not executable/);
+  assert.match(suggestNotFoundFix('failed to create shim task: context canceled'), /the app did not cause/);
 });
 
 test('finds the line with the reason, and none in a log without one', () => {
@@ -103,7 +159,15 @@ test('finds the line with the reason, and none in a log without one', () => {
       'connecting\nError: connect ECONNREFUSED 127.0.0.1:5432\n    at a.js:1',
       'Error: connect ECONNREFUSED 127.0.0.1:5432',
     ],
-    ["thread 'main' panicked at src/main.rs:5:10:\nno url", "thread 'main' panicked at src/main.rs:5:10"],
+    ["thread 'main' panicked at src/main.rs:5:10:\nno url", "thread 'main' panicked at src/main.rs:5:10: no url"],
+    [
+      'ValidationError: 2 validation errors for Settings\nAPI_ID\n  Field required [type=missing]\nAPI_HASH\n  Field required [type=missing]',
+      'API_ID, API_HASH: Field required',
+    ],
+    [
+      `{"msg":"${'x'.repeat(300)} error while loading shared libraries: libssl.so.1.1: cannot open shared object file"}`,
+      `…${'x'.repeat(19)} error while loading shared libraries: libssl.so.1.1: cannot open shared object file"}`,
+    ],
     ['starting\nno errors so far\n', undefined],
     ['', undefined],
   ];
