@@ -1,0 +1,170 @@
+// The failing logs of this folder, what Moorage answers to each of them, and the page that shows both.
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { judgeFailure } from '../../../controller/pipeline/build/failure.ts';
+import { Fault } from '../../../controller/pipeline/contract.ts';
+import { diagnose } from '../../../controller/steps/deploy/pods.ts';
+import type { Pod } from '../../../controller/objects/kinds.ts';
+import { markdownTable } from '../table.ts';
+
+/** What each means is explained on the page. */
+const verdict = z.enum(['right', 'half', 'wrong']);
+
+const failingLog = z.strictObject({
+  name: z.string(),
+  /** The issue where the log was found, or our own page with the line. */
+  source: z.string(),
+  /** The command of the step (it stands for the Dockerfile's), or the purpose of a planned one. */
+  step: z.string().optional(),
+  /** Whether Moorage planned the step. Otherwise it is a step of the author's Dockerfile. */
+  planned: z.boolean().default(false),
+  exit: z.int().default(1),
+  /** What the step or the app printed. */
+  log: z.string().default(''),
+  /** The error of BuildKit, if no step ran. */
+  error: z.string().optional(),
+  /** Why Kubernetes says that the container ended. */
+  reason: z.string().default('Error'),
+  /** The true cause, found by reading the log. */
+  cause: z.string(),
+  /** A pattern that the answer matches, on one line. */
+  says: z.string(),
+  /** The verdict on the answer of the code before the rules for these logs. */
+  before: verdict,
+  /** The verdict on the first answer of the rules to a log that was looked up later. */
+  first: verdict.optional(),
+  now: verdict,
+});
+
+export type FailingLog = z.infer<typeof failingLog> & { readonly kind: 'build' | 'crash'; readonly file: string };
+
+export function readFailingLogs(): FailingLog[] {
+  return globSync('*.yaml', { cwd: import.meta.dirname })
+    .sort()
+    .flatMap((file) =>
+      z
+        .array(failingLog)
+        .parse(parse(readFileSync(join(import.meta.dirname, file), 'utf8')))
+        .map((each) => ({ ...each, file, kind: each.step === undefined ? ('crash' as const) : ('build' as const) })),
+    );
+}
+
+/** What the author reads: the rule, the message and the fix. */
+export function answerLog(failing: FailingLog): string {
+  return failing.kind === 'build' ? answerBuild(failing) : answerCrash(failing);
+}
+
+function answerBuild({ step = '', planned, exit, log, error }: FailingLog): string {
+  const instruction = /^(?:FROM|COPY|ADD) /.test(step) ? step : `RUN ${step}`;
+  const dockerfile = planned
+    ? `FROM base\n# step: plan | ${step}\nRUN plan\n`
+    : `FROM base\nWORKDIR /app\n${instruction}\n`;
+  const command = planned ? 'plan' : step;
+  const ended = `process "/bin/sh -c ${command}" did not complete successfully: exit code: ${exit}`;
+  const lines = log.split('\n').map((line, index) => `#7 ${index}.123 ${line}\n`);
+  const excerpt = `Dockerfile:3\n--------------------\n   1 |     FROM base\n   3 | >>> ${planned ? 'RUN plan' : instruction}\n--------------------\n`;
+  const output =
+    error === undefined
+      ? `#7 [2/2] ${instruction}\n${lines.join('')}#7 ERROR: ${ended}\n------\n${excerpt}error: failed to solve: ${ended}\n`
+      : `${excerpt}error: ${error}\n`;
+  const answer = judgeFailure({ output, dockerfile, ...(planned ? {} : { authored: 'Dockerfile' }) });
+  if (answer instanceof Fault) return `(a fault of the platform) ${answer.message}`;
+  const [{ rule, message, fix }] = answer.findings;
+  return `${rule}: ${message} ${fix}`;
+}
+
+/** The kubelet keeps the last 2,048 bytes of a log. */
+const keptBytes = 2_048;
+
+function answerCrash({ log, exit, reason }: FailingLog): string {
+  const at = '2026-01-01T00:00:00Z';
+  const terminated = { exitCode: exit, reason, message: log.slice(-keptBytes), startedAt: at, finishedAt: at };
+  const pod: Pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'app', creationTimestamp: at, uid: '1', resourceVersion: '1' },
+    status: {
+      containerStatuses: [
+        {
+          name: 'app',
+          ready: false,
+          started: false,
+          restartCount: 2,
+          state: { waiting: { reason: 'CrashLoopBackOff' } },
+          lastState: { terminated },
+        },
+      ],
+    },
+  };
+  const limits = {
+    port: 8080,
+    startupMs: 120_000,
+    startupTime: '2m',
+    healthPath: undefined,
+    memory: '512Mi',
+    disk: '1Gi',
+  };
+  const found = diagnose(pod, limits, new Date(at));
+  return found === undefined ? '(nothing)' : `${found.rule}: ${found.message} ${found.fix}`;
+}
+
+const labels = { right: 'true', half: 'half true', wrong: 'untrue' } as const;
+
+/** docs/measured/failing-logs.md */
+export function renderPage(logs: readonly FailingLog[]): string {
+  const count = (title: string, verdicts: readonly (z.infer<typeof verdict> | undefined)[]): (string | number)[] => [
+    title,
+    ...verdict.options.map((kind) => verdicts.filter((each) => each === kind).length),
+  ];
+  const later = logs.filter(({ first }) => first !== undefined);
+  const sums = [
+    count(
+      'before the rules for these logs',
+      logs.map(({ before }) => before),
+    ),
+    count(
+      'now',
+      logs.map(({ now }) => now),
+    ),
+    count(
+      `the ${later.length} logs that were looked up later: before`,
+      later.map(({ before }) => before),
+    ),
+    count(
+      'the same: first answer, before a rule was changed for them',
+      later.map(({ first }) => first),
+    ),
+    count(
+      'the same: now',
+      later.map(({ now }) => now),
+    ),
+  ];
+  const rows = logs.map((each) => [
+    each.name,
+    each.source.startsWith('https:')
+      ? `[${each.source.replace('https://github.com/', '')}](${each.source})`
+      : each.source,
+    each.cause,
+    answerLog(each),
+    [each.before, each.first].flatMap((found) => (found === undefined ? [] : labels[found])).join(', then '),
+    labels[each.now],
+  ]);
+  return `# Failing logs
+
+Generated by \`npm run show:failing-logs -- --publish docs/measured/failing-logs.md\` from [test/corpus/logs](../../test/corpus/logs): ${logs.length} logs of builds and crashes, from public issues and from our own runs of the corpus. A test fails if an answer changes, so that it is judged again.
+
+The logs are shortened to what tools print, and names of projects, files and people are replaced where they say nothing. The true cause of each was found by reading it, and so was the verdict on what Moorage answers:
+
+- *true*: it names the cause, or quotes the line that shows it with a neutral next step.
+- *half true*: the cause is right and the advice does not fit, the quoted line lacks what decides, or the log does not prove the cause.
+- *untrue*: it names another cause, or shows nothing of it.
+
+The rules and the verdicts are by the same hand, which is why some logs were looked up only when the rules were done.
+
+${markdownTable(['', 'true', 'half true', 'untrue'], sums)}
+
+${markdownTable(['log', 'source', 'true cause', 'what the author reads', 'before', 'now'], rows)}
+`;
+}
