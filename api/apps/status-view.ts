@@ -5,6 +5,7 @@ import { formatAppUrl, type AppsSite } from '../../crds/names.ts';
 import { finding, plan } from '../../crds/hosted-app.ts';
 import { toPublicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
 import { readRepository, type App } from './hosted-apps.ts';
+import { licenseOffer, offerLicense } from './license-offer.ts';
 
 /** Stages of the pipeline in order. An app that has passed the last one is live. */
 export const stageOrder = ['pending', 'queued', 'cloning', 'reviewing', 'building', 'deploying', 'routing'] as const;
@@ -81,6 +82,9 @@ export const statusView = z.looseObject({
     .describe('All stages with their state, while in_pipeline.'),
   reason: z.string().optional().describe('Why it was rejected, in a sentence.'),
   rejection: rejection.optional().describe('The same as fields: rule, file, line, message, fix, log.'),
+  license: licenseOffer
+    .optional()
+    .describe('How to add a licence in one step, if a commit was rejected for having none.'),
   update: progress.optional().describe('A newer commit in the pipeline while the app is live.'),
   problem: rejection.optional().describe('Why a newer commit was rejected while the app is live.'),
   warning: z.string().optional().describe('A problem of the live app, such as errors on /.'),
@@ -135,6 +139,7 @@ export function toStatusView(app: App, linkBase: LinkBase): StatusView {
     message: describeStatus(status, resolveUrl(app, linkBase.site), newest),
     ...formatAddresses(app, linkBase),
     ...toDetailsView(status),
+    license: offerLicense(app, findRejection(status)),
     newest_commit: newest,
     page: toPageView(app),
     idle: toIdleView(app),
@@ -146,6 +151,11 @@ export function toStatusView(app: App, linkBase: LinkBase): StatusView {
     contact_verified: contact?.verified,
     history: history?.map(toPastRunView),
   };
+}
+
+function findRejection(status: PublicStatus): PublicReason | undefined {
+  if (status.status === 'rejected') return status.reason;
+  return status.status === 'live' ? status.problem : undefined;
 }
 
 function toPageView({ status }: App): StatusView['page'] {

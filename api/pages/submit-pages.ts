@@ -187,9 +187,9 @@ function renderState(view: StatusView, visit: Visit): Html {
     ${view.status === 'rejected' ? '' : html`<p>${renderEnglish(view.message, visit)}</p>`} ${renderStages(view, visit)}
     ${view.position === undefined ? '' : html`<p>${text.status.position(format.integer(view.position))}</p>`}
     ${view.status === 'live' ? html`<p class="actions">${renderOpenLink(view.url, visit)}</p>` : ''}
-    ${view.rejection === undefined ? '' : renderRejection(view.rejection, text.status.reason, visit)}
+    ${view.rejection === undefined ? '' : renderRejection(view.rejection, text.status.reason, visit, view.license)}
     ${view.rejection === undefined ? '' : renderRetryForm(view, visit)}
-    ${view.problem === undefined ? '' : renderRejection(view.problem, isNewest(view) ? text.status.ownProblem : text.status.problem, visit)}
+    ${view.problem === undefined ? '' : renderRejection(view.problem, isNewest(view) ? text.status.ownProblem : text.status.problem, visit, view.license)}
     ${view.warning === undefined ? '' : html`<p class="notice in_pipeline"><strong>${text.status.warning}:</strong> ${renderEnglish(view.warning, visit)}</p>`}
     ${renderAbout(view, visit)} ${renderFindings(view.findings ?? [], visit)} ${renderHistory(view, visit)}`;
 }
@@ -231,16 +231,23 @@ function renderPosition(
   return html`<code>${file}</code>${line === undefined ? '' : html` ${text.status.line(String(line))}`}`;
 }
 
-function renderRejection(rejection: Rejection, title: string, visit: Visit): Html {
+function renderRejection(rejection: Rejection, title: string, visit: Visit, license: StatusView['license']): Html {
   const { text } = visit;
   return html`<section class="notice rejected" aria-labelledby="reason">
     <h3 id="reason">${title}</h3>
     <p class="said">${renderEnglish(rejection.message, visit)}</p>
     ${renderFacts([
       [text.status.fix, renderEnglish(rejection.fix, visit)],
+      [text.status.addLicense, renderLicenseLinks(license)],
       [text.status.file, renderPosition(rejection, visit)],
       [text.status.rule, html`<code>${rejection.rule}</code>`],
     ])}
+    ${
+      license?.text === undefined
+        ? ''
+        : html`<h4>${text.status.licenseText}</h4>
+            ${renderCode(license.text, text.status.licenseText)}`
+    }
     ${
       rejection.log === undefined
         ? ''
@@ -248,6 +255,14 @@ function renderRejection(rejection: Rejection, title: string, visit: Visit): Htm
             ${renderCode(rejection.log, text.status.log, 'end')}`
     }
   </section>`;
+}
+
+/** Links to the page of the git server that adds the file. */
+function renderLicenseLinks(license: StatusView['license']): Html | undefined {
+  const links = license?.links ?? [];
+  return links.length === 0
+    ? undefined
+    : html`${links.map(({ title, url }, index) => html`${index === 0 ? '' : ', '}${renderOutwardLink(url, title)}`)}`;
 }
 
 function renderRetryForm({ repo }: StatusView, visit: Visit): Html {

@@ -42,6 +42,9 @@ const status = z.object({
   warning: z.string().optional(),
   problem: reason.optional(),
   rejection: reason.optional(),
+  license: z
+    .object({ links: z.array(z.object({ title: z.string(), url: z.string() })), text: z.string().optional() })
+    .optional(),
   findings: z.array(finding).optional(),
   page: z.object({ status: z.number().optional(), assets: z.number().optional() }).optional(),
   plan: z.object({ strategy: z.string(), framework: z.string().optional(), reason: z.string() }).optional(),

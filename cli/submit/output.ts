@@ -46,7 +46,7 @@ export function createOutput(write: (line: string) => void, now: () => number = 
         return;
       }
       printLine(status.status === 'live' ? 'rejected; the last good commit is still live' : 'rejected');
-      for (const line of [...formatReason(reason), ...(isBuilt(reason) ? formatPlan(status) : [])]) write(line);
+      for (const line of [...formatReason(reason, status), ...(isBuilt(reason) ? formatPlan(status) : [])]) write(line);
       for (const line of formatFindings(status.findings ?? [], reason)) write(line);
     },
   };
@@ -59,7 +59,7 @@ function isRestarted(previousStage: string, stage: string): boolean {
   return stages.indexOf(stage) >= 0 && stages.indexOf(stage) < stages.indexOf(previousStage);
 }
 
-function formatReason({ rule, file, line, message, fix, log }: Reason): string[] {
+function formatReason({ rule, file, line, message, fix, log }: Reason, { license }: Status): string[] {
   const tail = (log ?? '')
     .split(/[\r\n]+/)
     .filter((text) => text !== '')
@@ -70,6 +70,7 @@ function formatReason({ rule, file, line, message, fix, log }: Reason): string[]
     ...formatLocation(file, line).map((location) => `  at     ${location}`),
     ...formatParagraphs('  why    ', message),
     ...formatParagraphs('  fix    ', fix),
+    ...(license?.links ?? []).map(({ title, url }) => toHarmlessText(`  add    ${title}: ${url}`)),
     ...(tail.length === 0 ? [] : ['  log', ...tail]),
   ];
 }

@@ -324,6 +324,8 @@ export const en = {
     rule: 'Rule',
     file: 'File',
     fix: 'Fix',
+    addLicense: 'Add a licence',
+    licenseText: 'Text for the file LICENSE (MIT)',
     log: 'End of the log',
     retry: 'Push a fix, or submit the repository again to retry.',
     again: 'Submit again',

@@ -316,6 +316,8 @@ export const zh: Text = {
     rule: '规则',
     file: '文件',
     fix: '如何修复',
+    addLicense: '添加许可证',
+    licenseText: 'LICENSE 文件的文本（MIT）',
     log: '日志末尾',
     retry: '推送修复后会自动重试，也可以再次提交仓库。',
     again: '再次提交',

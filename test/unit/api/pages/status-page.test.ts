@@ -47,6 +47,22 @@ test('shows a build whose app crashed as built but not released', () => {
   assert.match(read({ history: [{ ...build, release: 'Released' }] }), /Built, released/);
 });
 
+test('links to the pages that add a licence, and shows a text only if the git server offers none', () => {
+  const rejection = { rule: 'license/missing', message: 'No licence was found.', fix: 'Add a LICENSE file.' };
+  const url = 'https://github.com/octo/chat/community/license/new?branch=main&template=mit';
+  const links = [{ title: 'MIT', url }];
+  const page = read({ status: 'rejected', rejection, license: { links } });
+  assert.match(
+    page,
+    /Add a licence<\/dt>.*<a href="https:\/\/github\.com\/octo\/chat\/community\/license\/new\?branch=main&amp;template=mit"[^>]*>MIT<\/a>/s,
+  );
+  assert.doesNotMatch(page, /Text for the file LICENSE/);
+  const own = read({ status: 'rejected', rejection, license: { links: [], text: 'MIT License <1>' } });
+  assert.match(own, /Text for the file LICENSE.*MIT License &lt;1&gt;/s);
+  assert.doesNotMatch(own, /Add a licence<\/dt>/);
+  assert.doesNotMatch(read({ status: 'rejected', rejection }), /Add a licence<\/dt>|Text for the file/);
+});
+
 test('opens the log of a rejection at its end, below the position in the code', () => {
   const rejection = {
     rule: 'run/crashed',

@@ -104,6 +104,21 @@ test('to rejected: rule, location, why, fix, log, and what else was found', () =
   ]);
 });
 
+test('prints the pages that add a licence below the fix', () => {
+  const { output, lines } = recorded();
+  const links = [
+    { title: 'MIT', url: 'https://github.com/o/n/community/license/new?branch=main&template=mit' },
+    { title: 'odd\u001b[31m', url: 'https://git.test' },
+  ];
+  const missing = { rule: 'license/missing', message: 'No licence was found.', fix: 'Add one.' };
+  output.writeVerdict({ ...status, status: 'rejected', license: { links } }, missing);
+  assert.deepEqual(lines.slice(3), [
+    '  fix    Add one.',
+    '  add    MIT: https://github.com/o/n/community/license/new?branch=main&template=mit',
+    '  add    odd: https://git.test',
+  ]);
+});
+
 test('to a newer commit that was rejected while the app is live', () => {
   const { output, lines } = recorded();
   output.writeVerdict(status, { rule: 'build/failed', message: 'No', fix: 'Yes' });

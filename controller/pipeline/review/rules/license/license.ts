@@ -30,7 +30,7 @@ const codeExtension = /\.[a-z0-9]{1,4}$/i;
 const maximumLicenseFiles = 20;
 
 const fixMissing =
-  'Add a LICENSE file with the full text of an open-source licence (MIT, Apache-2.0, GPL-3.0, …; see choosealicense.com), or set its SPDX identifier in package.json or pyproject.toml.';
+  'Add a LICENSE file with the full text of an open-source licence (MIT, Apache-2.0, GPL-3.0, …; see choosealicense.com), or set its SPDX identifier in package.json or pyproject.toml. The status of the submission links to the page that adds the file.';
 const fixTerms =
   'Use the unmodified text of an open-source licence (see choosealicense.com), if you may choose. Otherwise the operator of this installation decides.';
 const fixApproval =
