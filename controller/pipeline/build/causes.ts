@@ -1,5 +1,6 @@
-// The causes of failed build steps: what package managers, compilers and frameworks print, and how an author fixes it.
-import { languages } from '../../../crds/languages.ts';
+// The causes of failed build steps: what the system, settings and tools of several languages print, and how an author fixes
+// it.
+import { codeFix, languageCauses, missingImport } from './language-causes.ts';
 
 export interface Fix {
   readonly rule: string;
@@ -17,29 +18,6 @@ export interface Cause extends Fix {
   readonly isCertain?: true;
 }
 
-const listVersions = (images: readonly { readonly version?: string | number }[]): string =>
-  images
-    .flatMap(({ version }) => version ?? [])
-    .toSorted((one, other) => Number(String(one).split('.')[1] ?? one) - Number(String(other).split('.')[1] ?? other))
-    .join(', ')
-    .replace(/, ([^,]*)$/, ' and $1');
-
-const rubyVersions = listVersions(languages.ruby.images);
-const pythonVersions = listVersions(languages.python.images);
-const javaVersions = listVersions(languages.java.images);
-/** Target frameworks of the planned .NET, which its projects and refusals name. */
-const frameworks = languages.dotnet.images.map(({ version }) => `net${version}.0`).join(' or ');
-
-const conflict =
-  'The requested versions conflict with each other or with this Python version. Relax the pins named in the log, and try "uv pip compile" on your requirements.';
-const noVersion =
-  'A requested package or version does not exist, or does not support this Python version. Correct it in the list of packages; "pip index versions NAME" lists the available versions.';
-const codeFix =
-  'The code does not compile. Run the same command in a fresh clone, fix what the log reports (a missing dependency, an uncommitted file, a type error), and push.';
-const missingImport =
-  'The code imports a package or file that is not there when the step runs: name the package in your dependencies, or commit the file; names are case-sensitive.';
-const missingPackage =
-  'A package or version does not exist in the registry, or is private. Correct its name or version, and commit the lock file.';
 const sharedLibrary =
   'A program needs a shared library that is not in the image: install the package of the base image that brings it (for libssl: openssl), or use a base image that has it.';
 /** A Dockerfile does not see build.env. */
@@ -66,302 +44,6 @@ const database = {
   fix: describeDatabase('in CMD', inDockerfile),
   planned: describeDatabase('with a line "release: COMMAND" in a Procfile', inPlan),
 } as const;
-const compilerMissing =
-  'A package has no prebuilt wheel for this Python version and needs a compiler, which the image does not have. Pin a version that has wheels, or';
-const compiler = {
-  fix: `${compilerMissing} install what it needs (such as build-essential) before this step; packages.txt counts only where there is no Dockerfile.`,
-  planned: `${compilerMissing} list what it needs (such as build-essential) in packages.txt, or add a Dockerfile.`,
-} as const;
-const buildTools =
-  'A package compiles native code with node-gyp, which needs python3, make and g++. Use a version of it with prebuilt binaries, or install them in the Dockerfile.';
-
-const ruby: readonly Cause[] = [
-  {
-    pattern:
-      /Your Ruby version is \S{1,20}, but your Gemfile specified|requires ruby version .{1,80}(?:incompatible with the current version|, which is$)|because current Ruby version is/i,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: `The Gemfile or a gem requires another version of Ruby; ${rubyVersions} are available without a Dockerfile (with one, change FROM). Ask for one of them in .ruby-version and the Gemfile, run bundle update for the gems that the log names, and commit Gemfile.lock.`,
-  },
-  {
-    pattern: /Your bundle only supports platforms|The following platform specific gems are getting installed/,
-    isCertain: true,
-    rule: 'build/lockfile',
-    fix: 'Gemfile.lock does not list the platform of the image. Run "bundle lock --add-platform x86_64-linux" (on Alpine x86_64-linux-musl), and commit Gemfile.lock.',
-  },
-  {
-    pattern:
-      /Could not find gem '|Could not find \S{1,100} in (?:any of the sources|rubygems repository|locally installed gems)|Could not find compatible versions|Your bundle is locked to \S{1,100} .{1,80}, but that version/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A gem or the version of it that is asked for is not in its source, or is private. Correct it in the Gemfile, run bundle install, and commit Gemfile.lock.',
-  },
-  {
-    pattern: /Could not find a JavaScript runtime|ExecJS::RuntimeUnavailable/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A gem runs JavaScript, and the image has no Node. Commit Gemfile.lock, so that the plan finds the gem and adds Node, or add the gem mini_racer.',
-  },
-  {
-    pattern: /Missing encryption key to decrypt|EncryptedFile::MissingKeyError|MessageEncryptor::InvalidMessage/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'Rails decrypts config/credentials.yml.enc, and its key (config/master.key) is not in the repository. Remove config.require_master_key, and read what the app needs from variables with a default for the build.',
-  },
-  {
-    pattern:
-      /Failed to build gem native extension|mkmf\.rb can't find header files|^An error occurred while installing \S{1,100} \(/,
-    rule: 'build/failed',
-    fix: 'A gem did not compile: the log names the library or header that it misses. Libraries of well-known gems are installed; for another one use a version of the gem with binaries for x86_64-linux, or add a Dockerfile that installs its Debian package (such as libpq-dev).',
-  },
-];
-
-const php: readonly Cause[] = [
-  {
-    pattern:
-      /(?:requires? (?:PHP extension )?ext-\S{1,40} .{1,60}missing from your system|requested PHP extension \S{1,40} .{1,40}missing)/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A package requires a PHP extension that the image does not have. Install it in the Dockerfile before Composer runs (docker-php-ext-install NAME, or install-php-extensions NAME).',
-    planned:
-      'A package requires a PHP extension that the image does not have. gd, intl, zip, bcmath, mysqli, pdo_mysql, pdo_pgsql, sodium and exif are installed if composer.json names them under "require" (as "ext-NAME": "*"); for another one add a Dockerfile.',
-  },
-  {
-    pattern: /your php version \([\d.]{1,20}\S{0,20}\) does not satisfy that requirement/i,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'The packages require another version of PHP than the image has. Use a base image with that version in FROM, or run composer update with the version of the image, and commit composer.lock.',
-    planned: `The packages require another version of PHP than the image has, which is ${languages.php.images[0].version}. Set config.platform.php in composer.json to it, run composer update, and commit composer.lock; or add a Dockerfile.`,
-  },
-  {
-    pattern: /Your lock file does not contain a compatible set of packages/,
-    rule: 'build/failed',
-    fix: 'The packages in composer.lock do not fit the PHP of the image, in its version or its extensions. Run Composer without --quiet to see which, then change the base image or run composer update, and commit composer.lock.',
-  },
-];
-
-const python: readonly Cause[] = [
-  {
-    pattern: /No module named '(?:pkg_resources|distutils|setuptools)'|has no attribute 'ImpImporter'/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A package is built with a part of setuptools or Python that newer versions no longer have. Use a newer version of the package, or an older Python (.python-version), or pin setuptools below 81.',
-  },
-  {
-    pattern:
-      /requires-python|requires a different Python|does not satisfy Python|Requires-Python|is incompatible with the project's Python requirement|has no wheels with a matching Python/i,
-    rule: 'build/failed',
-    fix: `A package requires another Python version. Set requires-python in pyproject.toml, or .python-version (${pythonVersions} are available), or pin compatible versions.`,
-  },
-  {
-    pattern:
-      /No matching distribution found|was not found in the package registry|there (?:is|are) no versions? of|Because only \S{1,100} is available|Could not find a version that satisfies/i,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: noVersion,
-  },
-  // uv prints the reason on the line after this one.
-  { pattern: /\bBecause .{1,400}, we can conclude that /, rule: 'build/failed', fix: conflict },
-  {
-    pattern:
-      /No solution found when resolving|because .{1,300} depends on .{1,300} incompatible|conflicting dependencies/i,
-    rule: 'build/failed',
-    fix: conflict,
-  },
-  {
-    pattern:
-      /command '?"?(?:gcc|cc|g\+\+|x86_64-linux-gnu-gcc|clang)|(?:gcc|cc|cmake|rustc|cargo|make|g\+\+)(?: compiler)?:? (?:command )?not found|pg_config executable not found|error: Microsoft|Could not find.{0,40}compiler/i,
-    rule: 'build/failed',
-    ...compiler,
-  },
-  {
-    pattern:
-      /The fields? \[.{1,200}\] are required in package mode|Multiple top-level packages discovered|No module or package name found|Unable to determine which files to ship/i,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'pyproject.toml does not describe a package that can be built. For Poetry set package-mode = false; for others name the packages of the build backend, or remove [build-system], so that only the dependencies are installed.',
-  },
-  {
-    pattern: /Failed to build\b.{0,80} @ (?:file|editable)|Failed to build editable/i,
-    rule: 'build/failed',
-    fix: 'The package that the repository itself is does not build. Run "pip install ." in a fresh clone, and fix what it reports in pyproject.toml; or remove [build-system], so that only the dependencies are installed.',
-  },
-  {
-    pattern: /Failed to (?:download and )?build\b|Failed building wheel/i,
-    quote: /Failed (?:to (?:download and )?build|building wheel for) .{0,100}[`=\w]/i,
-    rule: 'build/failed',
-    fix: 'No wheel of this package fits the Python version, so it is built from source, and that failed. Pin a version that has a wheel, or ask for a Python version that it supports (.python-version); if the log names a compiler or library, install that.',
-  },
-];
-
-const node: readonly Cause[] = [
-  {
-    pattern:
-      /^(?:npm (?:ERR!|error) )?(?:code )?ERESOLVE\b|^npm (?:ERR!|error) .{0,40}ERESOLVE|ERR_PNPM_PEER_DEP_ISSUES|^npm (?:ERR!|error) Conflicting peer dep/,
-    quote: /^npm (?:ERR!|error)\s+peer \S.{0,200} from /,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'Two packages require different versions of a third. Align their versions in package.json, run npm install, and commit package-lock.json; or set legacy-peer-deps=true in .npmrc.',
-  },
-  {
-    pattern:
-      /`npm ci` can only install|package\.json and package-lock\.json.*(?:not )?in sync|ERR_PNPM_OUTDATED_LOCKFILE|lockfile needs to be updated|lockfile would have been modified|lockfile had changes, but lockfile is frozen|The lockfile at `uv\.lock` needs|poetry\.lock was last generated|pyproject\.toml changed significantly/i,
-    rule: 'build/lockfile',
-    fix: "The lock file does not match the manifest. Run the package manager's install (npm install, pnpm install, yarn, uv lock, poetry lock) and commit the lock file.",
-  },
-  {
-    pattern: /^(?!.*throw new).*Cannot find matching keyid/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'The Corepack of this Node is older than the keys that npm signs packages with. Run "npm install -g corepack@latest" before it, or use a newer Node.',
-  },
-  {
-    pattern: /Missing script: "?([\w:-]+)|Command "build" not found/i,
-    rule: 'build/failed',
-    fix: 'package.json does not define the script that is run. Add it under "scripts", or set another build.strategy in moorage.yaml.',
-  },
-  {
-    pattern:
-      /The engine "node" is incompatible with this module|ERR_PNPM_UNSUPPORTED_ENGINE|^npm (?:ERR!|error) (?:code )?EBADENGINE/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A package requires another version of Node. Ask for one in .nvmrc or "engines" of package.json (in a Dockerfile: in FROM), or use a version of the package that supports this one.',
-  },
-  {
-    pattern: /gyp ERR!|\bnode-gyp\b.{0,40}(?:rebuild|failed)/i,
-    quote: /gyp ERR! (?:find Python .{0,40}not|stack Error|not found: make)|not found: make/,
-    rule: 'build/failed',
-    fix: buildTools,
-    planned:
-      'A package compiles native code with node-gyp, which needs python3, make and g++. Use a version of it with prebuilt binaries for this Node (.nvmrc asks for another one), or add a Dockerfile that installs them.',
-  },
-  {
-    pattern:
-      /npm (?:ERR!|error) (?:code )?E404|ERR_PNPM_FETCH_404|404 Not Found - GET|\bGET https?:\/\/\S+ - 404\b|https?:\/\/\S+: Request failed "404 Not Found"/i,
-    quote: /404 Not Found - GET|Request failed "404|GET https?:\/\/\S{1,300}(?:: Not Found)? - 404/i,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: missingPackage,
-  },
-  {
-    pattern:
-      /server returned code [45]\d\d\. URL: http|(?:status code|responded with|HTTP error) [45]\d\d\b.{0,80}https?:/i,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A server refused what the step downloads, or does not have it. Open the address from the log: if it is gone, use a newer version of the package, or have it skip the download by its variable (ENV in the Dockerfile; without one build.env of moorage.yaml).',
-  },
-  {
-    pattern: /"[A-Za-z_]\w{0,80}" is not exported by "virtual:\$?env\/static\/(?:private|public)"/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'The code imports a variable from $env/static, which is compiled in, and it is not set in the build. Import it from $env/dynamic/private (or public) instead, which reads it when the app runs, or set it for the build (ENV in the Dockerfile; without one build.env of moorage.yaml).',
-  },
-  {
-    pattern:
-      /Could not load .{1,300} \(imported by |Rollup failed to resolve|Could not resolve "?[^\n]{1,200}" from|ModuleNotFound resolving|Module not found/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: missingImport,
-  },
-];
-
-const compiled: readonly Cause[] = [
-  {
-    pattern: /: pattern \S{1,200}: no matching files found/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'The Go code embeds files that are not in the repository, since another step makes them (such as npm run build or go generate). Commit them, or add a Dockerfile that makes them before it compiles the program.',
-  },
-  {
-    pattern: /missing go\.sum entry|updates to go\.(?:mod|sum) needed|inconsistent vendoring/,
-    isCertain: true,
-    rule: 'build/lockfile',
-    fix: 'go.sum does not have everything that the code imports. Run "go mod tidy" (and "go mod vendor" if there is a folder vendor), and commit go.mod and go.sum.',
-  },
-  {
-    pattern: /requires go >= [\d.]{1,20} \(running go |invalid go version '|note: module requires Go /,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'go.mod requires a newer Go than the image has. Use a newer golang image in FROM, or set an older version in the line "go" of go.mod.',
-    planned:
-      'go.mod requires a newer Go than this installation has. Set an older version in the line "go" of go.mod, or add a Dockerfile with a newer golang image.',
-  },
-  {
-    pattern: /cgo: C compiler "\S{1,40}" not found|linker `cc` not found/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'The program is linked with C code, and the image has no C compiler. Install gcc and libc6-dev before this step (on Alpine build-base), or build a Go program with CGO_ENABLED=0.',
-  },
-  {
-    pattern:
-      /feature `edition\d{4}` is required|requires rustc [\d.]{1,20} or newer|cannot be built because it requires rustc/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A crate requires a newer Rust than the image has. Use a newer rust image in FROM, or pin an older version of the crate in Cargo.lock.',
-  },
-  {
-    pattern: /Could not find directory of OpenSSL installation|The system library `\S{1,60}` required by crate/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A crate needs a library of the system. Install its -dev package and pkg-config before this step (for OpenSSL libssl-dev), or use a feature of the crate that brings its own, such as rustls or vendored.',
-  },
-  {
-    pattern: /set `DATABASE_URL` to use query macros online/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'SQLx checks its queries against a database, and none runs while an image is built. Run "cargo sqlx prepare", and commit the folder .sqlx.',
-  },
-  {
-    pattern:
-      /invalid (?:target|source) release: \d|release version \d{1,2} not supported|Unsupported class file major version \d/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: `The build and its JDK do not fit: either the project targets a newer Java, or this Gradle or Maven does not know this one (class file version 61 is Java 17, 65 is 21). Use a base image with the JDK that the project names in FROM.`,
-    planned: `The build and its JDK do not fit: either the project targets another Java than was chosen, or its Gradle does not know this one (class file version 61 is Java 17, 65 is 21). Name the version in pom.xml (java.version) or the toolchain of build.gradle; ${javaVersions} are available. Or update the Gradle wrapper.`,
-  },
-  {
-    pattern: /error MSB(?:3202|1009)\b/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A project file that the solution or the command names is not there when the step runs. COPY it before this step, restore the one project that is published instead of the solution, or commit the file.',
-  },
-  {
-    pattern: /error NETSDK1045\b|You're trying to run :\S{1,80} on Elixir v|error NETSDK1147\b/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: `The project asks for another version of .NET or Elixir, or for a workload, than the image has. Target a version that is planned here (TargetFramework ${frameworks}; elixir in mix.exs), or add a Dockerfile.`,
-  },
-  {
-    pattern: /error NU110[0-3]\b|error NU1605\b|\*\* \(Mix\) (?:No package with name|Hex dependency resolution failed)/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A package or version that the project refers to does not exist in the registry, is private, or conflicts with another. Correct its version (dotnet restore, mix deps.get), and commit the lock file.',
-  },
-  {
-    pattern: /Could not find Hex, which is needed|Could not find an SCM for dependency /,
-    rule: 'build/failed',
-    fix: 'A dependency comes from Hex, which the step does not have. Run "mix local.hex --force && mix local.rebar --force" before it.',
-  },
-  {
-    pattern: /could not read file "[^"\n]{1,300}\/config\/[\w.-]{1,60}\.secret\.exs"/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'config/prod.exs imports a file of secrets that is not in the repository. Read them from the environment in config/runtime.exs (DATABASE_URL, SECRET_KEY_BASE), and remove import_config of that file.',
-  },
-  {
-    pattern: /Could not resolve "phoenix-colocated\//,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'mix compile makes the hooks in phoenix-colocated. Run it before mix assets.deploy.',
-  },
-  {
-    pattern: /: error (?:CS|FS|BC|RZ)\d{3,5}:|== Compilation error in file |^error\[E\d{4}\]:|error TS\d+|Type error:/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: codeFix,
-  },
-];
-
 const system: readonly Cause[] = [
   {
     pattern: /^E: Release file for \S{1,300} is (?:expired|not valid yet)/,
@@ -384,6 +66,11 @@ const system: readonly Cause[] = [
     pattern: /Unable to locate package|has no installation candidate/i,
     rule: 'build/failed',
     fix: 'apt cannot find a package with that name. Run apt-get update in the same RUN instruction, and check the name for this Debian release at packages.debian.org.',
+  },
+  {
+    pattern: /not in gzip format|does not look like a tar archive|End-of-central-directory signature not found/,
+    rule: 'build/failed',
+    fix: 'What the step downloaded is not the archive that it expects, such as a page with an error. Open the address of the download, correct it, and have the download fail on errors (curl --fail).',
   },
   {
     pattern: /externally-managed-environment/,
@@ -440,7 +127,7 @@ const settings: readonly Cause[] = [
 const general: readonly Cause[] = [
   {
     pattern: /Failed to compile|Could not resolve "|SyntaxError/i,
-    quote: /SyntaxError|Could not resolve "/,
+    quote: /SyntaxError|Could not resolve "|^\s+Line \d+:\d+:|\b[A-Z]\w{0,40}Error: /,
     rule: 'build/failed',
     fix: codeFix,
   },
@@ -492,11 +179,7 @@ export const buildCauses: readonly Cause[] = [
     message: 'A process of the build was killed, most likely for lack of memory.',
     fix: 'Increase build.resources.memory, or reduce what the step does at once (fewer jobs; for Rust: no LTO, codegen-units=16).',
   },
-  ...ruby,
-  ...php,
-  ...python,
-  ...node,
-  ...compiled,
+  ...languageCauses,
   ...system,
   ...settings,
   ...general,

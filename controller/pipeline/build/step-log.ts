@@ -41,6 +41,17 @@ const consequences: readonly RegExp[] = [
 const excerptLine =
   /^\s*(?:(?:\d{1,6} ?\||[│|>]) ?)?\s*(?:if \(|throw |raise |const |let |return |import )|^\s*(?:\^+|at .{1,300}|File ".{1,300}", line \d+.*|from .{1,300}:\d+:in .*|\.{3}.*)\s*$/;
 
+/** Whether a line reports an error itself, and not the consequence of one. */
+export function isErrorLine(line: string): boolean {
+  const start = line.slice(0, 500);
+  return (
+    errorWords.test(start) &&
+    !harmless.test(start) &&
+    !excerptLine.test(start) &&
+    !consequences.some((each) => each.test(start))
+  );
+}
+
 /** Whether a line is a warning, which explains no failure. */
 export function isWarning(line: string): boolean {
   return /^\s*(?:#\d+ )?(?:npm (?:warn|WARN)\b|\[?WARN(?:ING)?\b|warning\b|\(node:\d+\) )/i.test(line);
@@ -56,9 +67,7 @@ export function findErrorLine(log: string): string | undefined {
   const isCandidate = (line: string): boolean =>
     line.trim() !== '' && !excerptLine.test(line.slice(0, 500)) && !solveError.test(line);
   const isConsequence = (line: string): boolean => consequences.some((each) => each.test(line.slice(0, 300)));
-  const reports = (line: string): boolean =>
-    errorWords.test(line.slice(0, 500)) && !harmless.test(line.slice(0, 500)) && isCandidate(line);
-  const first = lines.findIndex((line) => reports(line) && !isConsequence(line));
+  const first = lines.findIndex((line) => isErrorLine(line) && !solveError.test(line));
   const index = first >= 0 ? first : lines.findIndex((line) => isConsequence(line) && isCandidate(line));
   return index >= 0 ? quoteLine(lines, index) : lines.findLast(isCandidate)?.trim();
 }

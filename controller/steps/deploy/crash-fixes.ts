@@ -1,7 +1,7 @@
 // Suggests what an author can do about a crash, from the last lines of the log.
 import { authorLimits } from '../../../crds/app-manifest.ts';
 import type { ServiceType } from '../../../crds/backing-services.ts';
-import { guessService, quoteLine } from '../../pipeline/build/step-log.ts';
+import { guessService, isErrorLine, quoteLine } from '../../pipeline/build/step-log.ts';
 
 const otherwise =
   'Run the app in a fresh clone as it runs here (the same start command, without a .env file), and fix what the last lines of its log report.';
@@ -20,6 +20,7 @@ export function suggestCrashFix(log: string, exitCode?: number): string {
 /** The beginnings of lines in which programs report why they exit. */
 const lastWords =
   /^(?:\[\w+\] )?(?:Uncaught )?(?:[A-Za-z_][\w.]{0,80}(?:Error|Exception|Exit|Configured|Fault)\b(?: \[\w+\])?|CRITICAL\b|FATAL\b|fatal(?: error)?:|panic:|[Ee]rror:|thread '[^'\n]{0,80}' panicked)/;
+const isLastWord = (line: string): boolean => lastWords.test(line.trimStart());
 const longestLine = 200;
 
 /** Finds the line that says why the app exited. @param log the app's last lines */
@@ -28,9 +29,8 @@ export function findCrashLine(log: string): string | undefined {
   const cause = findCause(lines);
   if (cause?.quote !== undefined) return shortenAround(cause.quote(lines), cause.pattern);
   const pattern = cause?.pattern;
-  const index = lines.findLastIndex((line) =>
-    pattern === undefined ? lastWords.test(line.trimStart()) : pattern.test(line),
-  );
+  const last = lines.findLastIndex((line) => (pattern === undefined ? isLastWord(line) : pattern.test(line)));
+  const index = last < 0 ? lines.findLastIndex(isErrorLine) : last;
   if (index < 0) return undefined;
   // Rust prints what a panic says on the next line.
   const line = lines[index] ?? '';
@@ -95,7 +95,7 @@ function findCause(lines: readonly string[]): CrashCause | undefined {
     crashCauses.find(
       ({ pattern, isProven }) => among.some((line) => pattern.test(line)) && isProven?.(lines) !== false,
     );
-  const last = lines.findLastIndex((line) => lastWords.test(line.trimStart()));
+  const last = lines.findLastIndex(isLastWord);
   return (last < 0 ? undefined : find(lines.slice(last))) ?? find(lines);
 }
 
@@ -130,7 +130,7 @@ const addressVariables: Readonly<Record<ServiceType, string>> = {
   meilisearch: 'MEILI_URL',
 };
 const unreachable =
-  /ECONNREFUSED|Connection refused|could not (?:connect|translate)|ENOTFOUND|Name or service not known|getaddrinfo|no such host/i;
+  /ECONNREFUSED|Connection refused|Can't reach database server|could not (?:connect|translate)|ENOTFOUND|Name or service not known|getaddrinfo|no such host/i;
 const unreachableElsewhere =
   'The app cannot reach a server that it needs, such as a database: set the address of one on the public internet in run.env of moorage.yaml (only the operator of this installation can set a password or other secret), keep data in a file on a volume (run.volumes), or make the app start without it.';
 
@@ -240,6 +240,42 @@ export const crashCauses: readonly CrashCause[] = [
   {
     pattern: /@prisma\/client did not initialize yet|could not locate the Query Engine/,
     fix: 'The client of Prisma was not generated when the image was built: add "postinstall": "prisma generate" to the scripts of package.json, or RUN npx prisma generate to the Dockerfile after the schema is copied.',
+  },
+  {
+    pattern: /NODE_MODULE_VERSION \d|invalid ELF header/,
+    fix: 'A package with native code was installed for another Node or another system: install the packages in the image with the Node that runs the app, and keep node_modules out of the repository and the image (.gitignore, .dockerignore).',
+  },
+  {
+    pattern: /compiled using NumPy 1\.x|numpy\.core\.multiarray failed to import|numpy\.dtype size changed/,
+    fix: 'A package was compiled for another NumPy than the installed one: pin numpy<2 in your dependencies, or update the package.',
+  },
+  {
+    pattern: /\[E050\] Can't find model '|nltk\.download\(/,
+    fix: 'The app loads data of a language model that is not in the image (of spaCy or NLTK): add the package of the spaCy model to your dependencies by its address, or have the app download the data into its own folder before it uses them.',
+  },
+  {
+    pattern: /Found no NVIDIA driver|Torch not compiled with CUDA enabled|libcuda\.so|No CUDA GPUs are available/,
+    fix: 'The app asks for a GPU and there is none: choose the CPU where torch.cuda.is_available() is false, with CPU wheels of torch.',
+  },
+  {
+    pattern: /couldn't connect to 'https:\/\/huggingface\.co'|GatedRepoError|is a gated (?:repo|model)/,
+    fix: 'The app loads a model from huggingface.co and did not get it: the model is gated, its name is wrong, or the address cannot be reached from here. Use a public model, or put the files into the image.',
+  },
+  {
+    pattern: /Could not find a production build in the '\.next' directory/,
+    fix: 'The app was started without its build: have "build" of package.json run next build, or RUN npm run build in the Dockerfile and copy .next into the last stage.',
+  },
+  {
+    pattern: /Missing script: "?start\b|ERR_PNPM_NO_SCRIPT|Command "start" not found/,
+    fix: 'The start command runs a script that package.json does not have: add it under "scripts", or correct CMD in the Dockerfile or run.command in moorage.yaml.',
+  },
+  {
+    pattern: /No application encryption key has been specified|MissingAppKeyException/,
+    fix: 'Laravel has no APP_KEY. Without a Dockerfile, one is made when the app starts; with one, have the start command make it (php artisan key:generate --force, with a file .env), or ask the operator of this installation to set it as a secret.',
+  },
+  {
+    pattern: /Error loading \.env file|open \.env: no such file/i,
+    fix: 'The app ends if there is no file .env, which is not in the repository: have it go on without the file and read the variables, which run.env of moorage.yaml sets.',
   },
   {
     pattern: /Failed to find attribute '|Failed to parse '.{1,100}' as an attribute name|Error loading ASGI app\. /,
@@ -358,7 +394,7 @@ export const crashCauses: readonly CrashCause[] = [
   },
   {
     pattern:
-      /[Ee]nvironment [Vv]ariables?\b.{0,40}(?:fail|invalid)|KeyError: '[A-Z][A-Z0-9_]+'|\bkey not found: "[A-Z][A-Z0-9_]+"|(?:environment variable|api[ _-]?key|credentials?)\b.{0,60}(?:missing|required|not set|not found|must be set|undefined)|(?:missing|must (?:set|provide)|please (?:set|provide)).{0,60}(?:environment variable|api[ _-]?key|[A-Z]{3,}_[A-Z_]+)|: NotPresent\b/i,
+      /[Ee]nvironment [Vv]ariables?\b.{0,40}(?:fail|invalid)|KeyError: '[A-Z][A-Z0-9_]+'|\bkey not found: "[A-Z][A-Z0-9_]+"|(?:environment variable|api[ _-]?key|credentials?)\b.{0,60}(?:missing|required|not set|not found|must be set|undefined)|(?:missing|must (?:set|provide)|please (?:set|provide)).{0,60}(?:environment variable|api[ _-]?key|[A-Z]{3,}_[A-Z_]+)|: NotPresent\b|\bsupabase(?:Url|Key) is required/i,
     fix: variable,
   },
   {

@@ -291,6 +291,30 @@ const others: readonly Cause[] = [
     says: /config\/runtime\.exs/,
   },
   {
+    name: 'warnings that react-scripts takes for errors',
+    log: "Creating an optimized production build...\n\nTreating warnings as errors because process.env.CI = true.\n\nFailed to compile.\n\n[eslint]\nsrc/App.js\n  Line 3:10:  'useState' is defined but never used  no-unused-vars",
+    rule: 'build/failed',
+    says: /CI=false.*Line 3:10: {2}'useState' is defined/,
+  },
+  {
+    name: 'a hash that Node no longer allows',
+    log: "Error: error:0308010C:digital envelope routines::unsupported\n    at new Hash (node:internal/crypto/hash:71:19)\n  code: 'ERR_OSSL_EVP_UNSUPPORTED'",
+    rule: 'build/failed',
+    says: /Node 16.*error:0308010C/,
+  },
+  {
+    name: 'an archive that is none',
+    log: 'gzip: stdin: not in gzip format\ntar: Child returned status 1\ntar: Error is not recoverable: exiting now',
+    rule: 'build/failed',
+    says: /not the archive.*not in gzip format/,
+  },
+  {
+    name: 'a crate without a linker',
+    log: "error: linker 'cc' not found\n  = note: No such file or directory (os error 2)",
+    rule: 'build/failed',
+    says: /no C compiler.*linker 'cc' not found/,
+  },
+  {
     name: 'anything else, by its first error',
     log: 'step one\nFatal: the moon is down\nUsage: tool [options]',
     rule: 'build/failed',
