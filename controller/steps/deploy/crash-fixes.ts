@@ -223,7 +223,7 @@ export const crashCauses: readonly CrashCause[] = [
     fix: 'A package uses a part of setuptools that newer versions no longer have: pin setuptools below 81 in your dependencies, or use a newer version of the package.',
   },
   {
-    pattern: /ImportError: cannot import name '.{1,100}' from '.{1,100}' \(.{0,300}(?:site|dist)-packages/,
+    pattern: /ImportError: cannot import name '[^']{1,100}' from '[^']{1,100}' \([^)]{0,300}(?:site|dist)-packages/,
     fix: (lines) =>
       `The installed version of that package does not have what is imported from it, so it is newer or older than the code was written for. Pin it in your dependencies to a version that has it${lines.some((line) => line.includes("from 'werkzeug")) ? ' (for Flask 2: werkzeug<3)' : ''}.`,
   },

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
+import { buildCauses } from '../../../../../controller/pipeline/build/causes.ts';
 import { suggestFix } from '../../../../../controller/pipeline/build/fixes.ts';
 import { findMissingProgram } from '../../../../../controller/pipeline/build/step-log.ts';
 
@@ -410,6 +411,13 @@ test.each(untrue)('names the true cause: $name', ({ log, rule, says, not }) => {
   assert.doesNotMatch(`${message} ${fix} ${line}`, not);
 });
 
+test('keeps each fix within the limits of a finding', () => {
+  for (const { fix, planned = '' } of buildCauses) {
+    assert.ok(Buffer.byteLength(fix) <= 600, fix);
+    assert.ok(Buffer.byteLength(planned) <= 600, planned);
+  }
+});
+
 test('advises no build of a Dockerfile where there is none', () => {
   for (const log of ['Fatal: the moon is down', 'sh: 1: ffmpeg: not found', 'Error: API_TOKEN is not set', '']) {
     assert.doesNotMatch(suggestFix(log, true).fix, /docker build|with ENV in the Dockerfile|in an earlier step/);
@@ -433,6 +441,13 @@ test('property: parses any log quickly', () => {
     'https://',
     'a.example',
     ': not found',
+    'see ',
+    'DATABASE_URL ',
+    'A_B',
+    ' requires ext-a ',
+    'Could not load ',
+    'ENOTFOUND ',
+    'System.cmd("',
     'sh: 1: ',
     '> a@1 b',
     '\n',

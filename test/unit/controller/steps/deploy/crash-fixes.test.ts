@@ -190,6 +190,14 @@ test('finds the line with the reason, and none in a log without one', () => {
 test('parses a long line quickly', () => {
   assert.match(suggestCrashFix('missing '.repeat(100_000)), /last lines of its log/);
   assert.equal(findCrashLine('a.'.repeat(100_000)), undefined);
+  for (const word of [
+    "ImportError: cannot import name 'a' from 'b' (",
+    'TypeError: x got ',
+    'exec: "x": ',
+    'A_B is ',
+    'Error ',
+  ])
+    assert.ok(suggestCrashFix(word.repeat(2_000)).length > 0);
 });
 
 test.each([
