@@ -14,15 +14,7 @@ import { legacyPushNotificationToV1StreamResponse } from '@a2a-js/sdk/compat/v0_
 import { afterAll, beforeAll, beforeEach, test } from 'vitest';
 import { z } from 'zod';
 import { openLedgerDatabase, type Database } from '../../../../api/billing/database/database.ts';
-import {
-  assertTask,
-  createClient,
-  collect,
-  formatEvent,
-  request,
-  formatState,
-  versions,
-} from '../../../support/a2a/clients.ts';
+import { assertTask, createClient, formatEvent, request, formatState, versions } from '../../../support/a2a/clients.ts';
 import { sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 
 interface Replica {
@@ -152,13 +144,16 @@ for (const version of versions) {
   test(`A2A ${version}: another replica cancels a running task`, async () => {
     const [here, there] = await Promise.all([createClient(at(0), version), createClient(at(1), version)]);
     const begun = assertTask(await here.sendMessage(request(dig(), { returnImmediately: true })));
-    const stream = collect(here.resubscribeTask({ tenant: '', id: begun.id }));
+    const events: StreamResponse[] = [];
+    const following = (async () => {
+      for await (const event of here.resubscribeTask({ tenant: '', id: begun.id })) events.push(event);
+    })();
+    // A task that has ended cannot be followed.
+    await until(() => events.length > 0);
     await until(async () => formatState(await there.getTask({ tenant: '', id: begun.id })) === 'TASK_STATE_WORKING');
     await there.cancelTask({ tenant: '', id: begun.id, metadata: undefined });
-    assert.match(
-      formatEvent((await stream).at(-1) ?? assert.fail()),
-      /^status TASK_STATE_CANCELED: The job was canceled/,
-    );
+    await following;
+    assert.match(formatEvent(events.at(-1) ?? assert.fail()), /^status TASK_STATE_CANCELED: The job was canceled/);
     open();
     await sleep(200);
     assert.equal(formatState(await here.getTask({ tenant: '', id: begun.id })), 'TASK_STATE_CANCELED');
