@@ -28,13 +28,30 @@ export interface LookupListenerOptions {
   readonly hosts: GitHosts;
   /** Asks the git server. Never rejects. */
   readonly resolve: (repository: Repository) => Promise<LookupAnswer>;
-  /** Maximum concurrent lookups; one more is rejected. */
+  /** Maximum concurrent lookups; others wait. */
   readonly limit: number;
 }
 
+/** More lookups than these are refused: their callers would not wait long enough. */
+const maximumWaiting = 64;
+
 /** Answers lookups. Concurrent lookups of one repository share one request to its server. */
 export function createLookupListener({ token, hosts, resolve, limit }: LookupListenerOptions): RequestListener {
-  const running = new Map<string, Promise<LookupAnswer>>();
+  const lookups = new Map<string, Promise<LookupAnswer>>();
+  const waiting: (() => void)[] = [];
+  let running = 0;
+
+  async function resolveInTurn(repository: Repository): Promise<LookupAnswer> {
+    if (running < limit) running += 1;
+    else await new Promise<void>((begin) => waiting.push(begin));
+    try {
+      return await resolve(repository);
+    } finally {
+      const begin = waiting.shift();
+      if (begin === undefined) running -= 1;
+      else begin();
+    }
+  }
 
   async function answer(request: IncomingMessage): Promise<[status: number, body?: LookupAnswer]> {
     if (!hasBearerToken(request, token)) return [401];
@@ -46,10 +63,10 @@ export function createLookupListener({ token, hosts, resolve, limit }: LookupLis
     // Only allowed hosts, whatever the caller says, so that a compromised API can reach no other.
     const repository = readRepository(parsed.data.repo, hosts);
     if (repository instanceof RepositoryError) return [400];
-    const pending = running.get(repository.url);
-    if (pending === undefined && running.size >= limit) return [503];
-    const lookup = pending ?? resolve(repository).finally(() => running.delete(repository.url));
-    running.set(repository.url, lookup);
+    const pending = lookups.get(repository.url);
+    if (pending === undefined && waiting.length >= maximumWaiting) return [503];
+    const lookup = pending ?? resolveInTurn(repository).finally(() => lookups.delete(repository.url));
+    lookups.set(repository.url, lookup);
     return [200, await lookup];
   }
 
