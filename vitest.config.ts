@@ -10,8 +10,8 @@ if (!process.argv.includes('--coverage'))
   process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/moorage/compiled');
 
 const list = (...names: readonly string[]): string[] => names.map((name) => `test/e2e/${name}.test.ts`);
-/** One measures how long visitors wait, the other kills the workers of tools; neither disturbs the other. */
-const quiet = list('swap', 'workers');
+/** Two send requests all the time, the third kills the workers of tools; they do not disturb each other. */
+const quiet = list('rollout', 'swap', 'workers');
 /** They stop, restart or crash what all the others use. */
 const alone = list('absence', 'resilience');
 

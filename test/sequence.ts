@@ -15,7 +15,7 @@ export const longFiles: readonly string[] = [
     (name) => `e2e/${name}`,
   ),
   // Those that run alone. The kubelet restarts what resilience has killed later and later, and any file after it would wait.
-  ...['swap', 'workers', 'absence', 'resilience'].map((name) => `e2e/${name}`),
+  ...['swap', 'rollout', 'workers', 'absence', 'resilience'].map((name) => `e2e/${name}`),
 ];
 
 const ranks = new Map(longFiles.map((name, index) => [`/test/${name}.test.ts`, index]));

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type TestContext } from 'vitest';
 import { createLookupClient, createLookupListener, type LookupAnswer } from '../../../../lib/git/lookup.ts';
 import { readRepository, RepositoryError, type Repository } from '../../../../lib/repository.ts';
@@ -80,6 +81,8 @@ test('lookups of one repository share one request to its server', async (context
   const { begun, lookUp, endOldest, countRequests } = await serveLookups(context, 1);
   const answers = Promise.all(['a', 'a', 'b'].map(lookUp));
   await waitUntil(() => countRequests() === 3);
+  // Until their bodies are read.
+  await sleep(100);
   for (let ended = 1; ended <= 2; ended += 1) {
     await waitUntil(() => begun.length === ended);
     endOldest();
