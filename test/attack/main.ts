@@ -7,7 +7,7 @@ import { createKubectl, type Kubectl } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
 import { Fault, readInstallation, type Installation } from '../../cli/submit/installation.ts';
 import { commandLine, readArguments, type Arguments } from './arguments.ts';
-import { attempt, prepare, type Outcome } from './attack.ts';
+import { attempt, type Outcome } from './attack.ts';
 import { attacks } from './attacks/all.ts';
 import { Victim } from './victim.ts';
 
@@ -31,17 +31,13 @@ async function main(args: Arguments): Promise<number> {
   const chosen = attacks.filter(({ name }) => args.only === undefined || name.includes(args.only));
   write(`attacking ${victim.baseUrl.href} in ${chosen.length} ways\n`);
   const counts = { held: 0, open: 0, 'not tried': 0 } satisfies Record<Outcome['result'], number>;
-  let prepared: Promise<unknown> | undefined;
   try {
     for (const attack of chosen) {
-      // Builds run beside attacks that do not measure how long a response takes.
-      if (attack.needs !== 'address') prepared ??= Promise.all(chosen.map((each) => prepare(each, victim)));
       const { result, evidence } = await attempt(attack, victim);
       counts[result] += 1;
       write(`${result.padEnd(9)}  ${attack.name}\n${' '.repeat(11)}${evidence}`);
     }
   } finally {
-    await prepared;
     await victim.remove();
   }
   write(`\n${counts.held} held, ${counts.open} open, ${counts['not tried']} not tried`);

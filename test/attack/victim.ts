@@ -11,7 +11,6 @@ import { paths } from '../../localnode/paths.ts';
 import { createApiClient, resolveHost } from '../../cli/submit/api-client.ts';
 import type { Installation } from '../../cli/submit/installation.ts';
 import { createOutput } from '../../cli/submit/output.ts';
-import { pushSnapshot, takeSnapshot } from '../../cli/submit/snapshot.ts';
 import { submit } from '../../cli/submit/submit.ts';
 
 export interface Answer {
@@ -50,8 +49,6 @@ const deployment = z.object({
 
 const patience = 300_000;
 
-const readAge = ({ creationTimestamp }: HostedApp['metadata']): number => Date.now() - Date.parse(creationTimestamp);
-
 export class Victim {
   readonly hasKubectl: boolean;
   readonly hasGit: boolean;
@@ -60,10 +57,7 @@ export class Victim {
   readonly #namespace: string;
   readonly #agent: Agent;
   readonly #submitted = new Set<string>();
-  readonly #submissions = new Map<string, Promise<Submission>>();
   #settings: Promise<Readonly<Record<string, string>>> | undefined;
-  /** Time in milliseconds before which every key of this network is refused. */
-  #keysRefusedUntil = 0;
 
   constructor(installation: Installation, kubectl: Kubectl | undefined, namespace: string) {
     this.#installation = installation;
@@ -167,69 +161,25 @@ export class Victim {
     );
   }
 
-  /** An app that is live: the oldest, which no test is about to delete. */
+  /** Any app that is live. */
   async liveApp(): Promise<HostedApp> {
     const list = z
       .object({ items: z.array(z.unknown()) })
       .parse(JSON.parse(await this.kubectl(['-n', await this.appsNamespace(), 'get', 'happ', '-o', 'json'])));
     const found = list.items
       .map((item) => hostedApp.parse(item))
-      .toSorted(({ metadata: one }, { metadata: other }) => readAge(other) - readAge(one))
       .find(({ metadata, status }) => status?.phase === 'Live' && !metadata.name.startsWith('attack-'));
     if (found === undefined) throw new Error('no app is live that could be attacked');
     return found;
   }
 
-  /**
-   * Pushes files as a repository and submits it, as `npm run submit` does; once for each name. It is removed by
-   * {@link remove}.
-   */
+  /** Pushes files as a repository and submits it, as `npm run submit` does. It is removed by {@link remove}. */
   async submit(name: string, files: Readonly<Record<string, string>>): Promise<Submission> {
-    const submission = this.#submissions.get(name) ?? this.#submit(name, files);
-    this.#submissions.set(name, submission);
-    return await submission;
-  }
-
-  /** Submits a repository that has nothing to run, and does not follow it: its build is of no interest. */
-  async submitEmpty(name: string): Promise<void> {
-    this.#submitted.add(name);
-    await this.#runWithFiles(name, {}, async (folder) => {
-      const snapshot = await takeSnapshot(folder);
-      try {
-        const repo = await pushSnapshot(snapshot, name, this.#installation);
-        const { status, body } = await this.ask('/api/submit', { method: 'POST', json: { repo } });
-        if (status !== 200) throw new Error(`the submission of ${name} was answered with ${status}: ${body}`);
-      } finally {
-        await snapshot.remove();
-      }
-    });
-  }
-
-  async #submit(name: string, files: Readonly<Record<string, string>>): Promise<Submission> {
-    this.#submitted.add(name);
-    const lines: string[] = [];
-    const api = createApiClient(this.#installation);
-    const output = createOutput((line) => {
-      lines.push(line);
-    });
-    try {
-      const code = await this.#runWithFiles(name, files, (folder) =>
-        submit({ what: folder }, { installation: this.#installation, api, output }),
-      );
-      return { live: code === 0, output: lines.join('\n') };
-    } finally {
-      await api.close();
-    }
-  }
-
-  /** Writes the files into a folder with the name of the app, with a licence; gone after `use`. */
-  async #runWithFiles<T>(
-    name: string,
-    files: Readonly<Record<string, string>>,
-    use: (folder: string) => Promise<T>,
-  ): Promise<T> {
     const parent = await mkdtemp(join(tmpdir(), 'moorage-attack-'));
     const folder = join(parent, name);
+    const lines: string[] = [];
+    const api = createApiClient(this.#installation);
+    this.#submitted.add(name);
     try {
       const licence = await readFile(join(paths.root, 'LICENSE'), 'utf8');
       for (const [file, text] of Object.entries({ LICENSE: licence, ...files })) {
@@ -238,8 +188,13 @@ export class Victim {
         // Written as `ls` shows a link.
         await (text.startsWith('-> ') ? symlink(text.slice(3), path) : writeFile(path, text));
       }
-      return await use(folder);
+      const output = createOutput((line) => {
+        lines.push(line);
+      });
+      const code = await submit({ what: folder }, { installation: this.#installation, api, output });
+      return { live: code === 0, output: lines.join('\n') };
     } finally {
+      await api.close();
       await rm(parent, { recursive: true, force: true });
     }
   }
@@ -271,30 +226,13 @@ export class Victim {
     throw new Error(`${what}: not within ${seconds} s`);
   }
 
-  /** Says that keys of this network are refused for so long. */
-  noteKeysRefused(seconds: number): void {
-    this.#keysRefusedUntil = Math.max(this.#keysRefusedUntil, Date.now() + seconds * 1_000);
-  }
-
-  /** Waits until a key of this network is checked again. */
-  async waitForKeys(): Promise<void> {
-    await delay(Math.max(0, this.#keysRefusedUntil - Date.now()));
-  }
-
-  /** Deletes apps without waiting until they are gone. */
-  async discard(names: readonly string[]): Promise<void> {
-    const command = ['-n', await this.appsNamespace(), 'delete', 'happ', '--ignore-not-found', '--wait=false'];
-    if (names.length > 0) await this.kubectl([...command, ...names]);
-  }
-
-  /** Removes every app that was submitted here, and leaves when this network may send keys again. */
+  /** Removes every app that was submitted here. */
   async remove(): Promise<void> {
     if (this.#submitted.size > 0)
       await this.kubectl([
         ...['-n', await this.appsNamespace(), 'delete', 'happ', '--ignore-not-found', '--timeout=180s'],
         ...this.#submitted,
       ]);
-    await this.waitForKeys();
     await this.#agent.close();
   }
 }

@@ -78,8 +78,14 @@ const files = {
   'moorage.yaml': `listing: {title: Attack, description: Tries what it should not be able to do}\nrun: {resources: {disk: ${disk}}}\n`,
 };
 
-/** The app of all these attacks. */
-const host = (victim: Victim): Promise<void> => victim.host(name, files);
+const hosted = new WeakMap<Victim, Promise<void>>();
+
+/** The app, made once. */
+async function host(victim: Victim): Promise<void> {
+  const made = hosted.get(victim) ?? victim.host(name, files);
+  hosted.set(victim, made);
+  await made;
+}
 
 /** Asks the app from its own pod, since what is measured there may take longer than a gateway waits. */
 async function inPod(victim: Victim, path: string): Promise<unknown> {
@@ -94,7 +100,6 @@ const filled = z.record(z.string(), z.tuple([z.number(), z.string()]));
 const hostFiles: Attack = {
   name: "an app fills the node's disk through host files that the kubelet does not count",
   needs: 'git',
-  prepare: host,
   run: async (victim) => {
     const written = Object.entries(filled.parse(await inPod(victim, '/fill')));
     const total = written.reduce((sum, [, [bytes]]) => sum + bytes, 0);
@@ -109,7 +114,6 @@ const hostFiles: Attack = {
 const network: Attack = {
   name: 'an app reaches the API server, the kubelet, the registry, a metadata service or another app',
   needs: 'git',
-  prepare: host,
   run: async (victim) => {
     const nodes = await victim.kubectl([
       ...['get', 'nodes', '-o'],
@@ -147,7 +151,6 @@ const self = z.object({ uid_map: z.array(z.string()), token: z.boolean(), enviro
 const confinement: Attack = {
   name: 'an app is root on the node, or holds a cluster token',
   needs: 'git',
-  prepare: host,
   run: async (victim) => {
     const { uid_map, token, environment } = self.parse(await inPod(victim, '/self'));
     const outside = Number(uid_map[1]);
@@ -162,7 +165,6 @@ const confinement: Attack = {
 const redirect: Attack = {
   name: "an app redirects callers away from the API's origin, or to a script",
   needs: 'git',
-  prepare: host,
   run: async (victim) => {
     await host(victim);
     const locations = await Promise.all(
@@ -182,7 +184,6 @@ const redirect: Attack = {
 const cookies: Attack = {
   name: "an app sets a cookie for the API's domain",
   needs: 'git',
-  prepare: host,
   run: async (victim) => {
     await host(victim);
     const { status } = await victim.app(name);
@@ -209,7 +210,6 @@ function judgeDomains(app: string, api: string): Outcome {
 const probes: Attack = {
   name: "a stranger's request passes for a look of the platform",
   needs: 'git',
-  prepare: host,
   run: async (victim) => {
     await host(victim);
     const url = (await victim.app(name)).status?.url ?? '';

@@ -1,7 +1,7 @@
 // Attacks of authors: repositories that mean harm to the builder, the review, or whoever waits behind them.
 import { z } from 'zod';
 import { judged, notTried, type Attack } from '../attack.ts';
-import type { Submission, Victim } from '../victim.ts';
+import type { Victim } from '../victim.ts';
 
 const pods = z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })) });
 
@@ -12,66 +12,47 @@ async function listPods(victim: Victim, app: string): Promise<number> {
     .items.length;
 }
 
-const stagedApp = 'attack-staged';
-
-const submitStaged = (victim: Victim): Promise<Submission> =>
-  victim.submit(stagedApp, {
-    Dockerfile:
-      'FROM debian:bookworm-slim\nRUN echo "npm error network request to https://registry.npmjs.org failed, reason: read ECONNRESET"; exit 1\n',
-  });
-
 const staged: Attack = {
   name: 'a step that prints a fake platform fault is rebuilt repeatedly',
   needs: 'git',
-  prepare: submitStaged,
   run: async (victim) => {
-    const { live, output } = await submitStaged(victim);
-    const made = await listPods(victim, stagedApp);
+    const app = 'attack-staged';
+    const { live, output } = await victim.submit(app, {
+      Dockerfile:
+        'FROM debian:bookworm-slim\nRUN echo "npm error network request to https://registry.npmjs.org failed, reason: read ECONNRESET"; exit 1\n',
+    });
+    const made = await listPods(victim, app);
     return judged(!live && made <= 2, `It was ${/rule +\S+/.exec(output)?.[0] ?? 'not rejected'}, with ${made} pods.`);
   },
 };
 
-/** Names by which a Dockerfile could ask for the image of a live app, with the submission of each. */
-async function submitOtherImages(victim: Victim): Promise<[string, Submission][]> {
-  const { status } = await victim.liveApp();
-  const image = status?.built?.image ?? '';
-  const proxy = (await victim.settings())['MOORAGE_REGISTRY_PROXY'] ?? '';
-  const names = [image, image.replace(/^[^/]+/, proxy), image.replace(/^[^/]+\//, '')];
-  return await Promise.all(
-    names.map(async (each, index): Promise<[string, Submission]> => [
-      each,
-      await victim.submit(`attack-image-${index}`, { Dockerfile: `FROM ${each}\n` }),
-    ]),
-  );
-}
-
 const otherImage: Attack = {
   name: "a build reads another app's image, by its name and digest",
   needs: 'git',
-  prepare: submitOtherImages,
   run: async (victim) => {
-    const submissions = await submitOtherImages(victim);
-    const read = submissions
-      .filter(([, { live, output }]) => live || !/build\/base-image/.test(output))
-      .map(([name]) => name);
+    const { status } = await victim.liveApp();
+    const image = status?.built?.image ?? '';
+    const proxy = (await victim.settings())['MOORAGE_REGISTRY_PROXY'] ?? '';
+    const names = [image, image.replace(/^[^/]+/, proxy), image.replace(/^[^/]+\//, '')];
+    const read: string[] = [];
+    for (const [index, each] of names.entries()) {
+      const { live, output } = await victim.submit(`attack-image-${index}`, { Dockerfile: `FROM ${each}\n` });
+      if (live || !/build\/base-image/.test(output)) read.push(each);
+    }
     return judged(
       read.length === 0,
-      read.length === 0 ? `Refused by ${submissions.length} names.` : `Not refused: ${read.join(', ')}.`,
+      read.length === 0 ? `Refused by ${names.length} names.` : `Not refused: ${read.join(', ')}.`,
     );
   },
 };
 
-const submitGitSource = (victim: Victim): Promise<Submission> =>
-  victim.submit('attack-git', {
-    Dockerfile: 'FROM debian:bookworm-slim\nADD https://github.com/octocat/Hello-World.git /src\n',
-  });
-
 const gitSource: Attack = {
   name: "a Dockerfile runs git next to the builder, outside the steps' sandbox",
   needs: 'git',
-  prepare: submitGitSource,
   run: async (victim) => {
-    const { output } = await submitGitSource(victim);
+    const { output } = await victim.submit('attack-git', {
+      Dockerfile: 'FROM debian:bookworm-slim\nADD https://github.com/octocat/Hello-World.git /src\n',
+    });
     return judged(
       /build\/git-source/.test(output),
       `The build ended by ${/rule +\S+/.exec(output)?.[0] ?? 'nothing'}.`,
@@ -90,28 +71,23 @@ for (const address of addresses)
 process.exit(1);
 `;
 
-/** What the build of the reader printed; a sentence instead where it cannot be tried. */
-async function submitReader(victim: Victim): Promise<Submission | string> {
-  const { MOORAGE_GIT_INSECURE_HOSTS: hosts = '' } = await victim.environmentOf('moorage-operator');
-  const [host = ''] = hosts.split(',');
-  if (host === '') return 'no git server inside the cluster is allowed.';
-  // It has nothing that could run: that it was pushed is enough.
-  const other = (await victim.submit('attack-git-other', {})).output;
-  if (!other.includes('attack-git-other')) return 'the other repository could not be pushed.';
-  // At the port for builds, and at those that are not for them.
-  const addresses = [host, `${host}:8080`, `${host}:8081`].map((each) => `http://${each}/local/attack-git-other.git`);
-  const step = JSON.stringify(['node', '--input-type=module', '-e', readOthers, ...addresses]);
-  return await victim.submit('attack-git-reader', { Dockerfile: `FROM node:24-bookworm-slim\nRUN ${step}\n` });
-}
-
 const otherRepository: Attack = {
   name: "a step of a build reads another app's repository on the git server of the cluster",
   needs: 'git',
-  prepare: submitReader,
   run: async (victim) => {
-    const reader = await submitReader(victim);
-    if (typeof reader === 'string') return notTried(reader);
-    const seen: readonly string[] = reader.output.match(/git (?:answered \d+|did not answer)/g) ?? [];
+    const { MOORAGE_GIT_INSECURE_HOSTS: hosts = '' } = await victim.environmentOf('moorage-operator');
+    const [host = ''] = hosts.split(',');
+    if (host === '') return notTried('no git server inside the cluster is allowed.');
+    // It has nothing that could run: that it was pushed is enough.
+    const other = (await victim.submit('attack-git-other', {})).output;
+    if (!other.includes('attack-git-other')) return notTried('the other repository could not be pushed.');
+    // At the port for builds, and at those that are not for them.
+    const addresses = [host, `${host}:8080`, `${host}:8081`].map((each) => `http://${each}/local/attack-git-other.git`);
+    const step = JSON.stringify(['node', '--input-type=module', '-e', readOthers, ...addresses]);
+    const { output } = await victim.submit('attack-git-reader', {
+      Dockerfile: `FROM node:24-bookworm-slim\nRUN ${step}\n`,
+    });
+    const seen: readonly string[] = output.match(/git (?:answered \d+|did not answer)/g) ?? [];
     if (seen.length === 0) return notTried('what the step saw is not in the log.');
     return judged(!seen.includes('git answered 200'), `From its step: ${[...new Set(seen)].join(', ')}.`);
   },
@@ -183,19 +159,15 @@ const namesake: Attack = {
   },
 };
 
-const submitLicence = (victim: Victim): Promise<Submission> =>
-  victim.submit('attack-licence', {
-    LICENSE:
-      'SPDX-License-Identifier: MIT\n\nCopyright 2026 Nobody. All rights reserved. No part of this software may be used, copied, run or hosted by anyone without written permission. Commercial use is prohibited.\n',
-    'index.html': '<!doctype html><title>licence</title><p>hello\n',
-  });
-
 const licence: Attack = {
   name: 'the review trusts an SPDX tag next to a text that forbids use',
   needs: 'git',
-  prepare: submitLicence,
   run: async (victim) => {
-    const { live, output } = await submitLicence(victim);
+    const { live, output } = await victim.submit('attack-licence', {
+      LICENSE:
+        'SPDX-License-Identifier: MIT\n\nCopyright 2026 Nobody. All rights reserved. No part of this software may be used, copied, run or hosted by anyone without written permission. Commercial use is prohibited.\n',
+      'index.html': '<!doctype html><title>licence</title><p>hello\n',
+    });
     return judged(!live && /licen[cs]e/.test(output), `The review said ${/rule +\S+/.exec(output)?.[0] ?? 'nothing'}.`);
   },
 };

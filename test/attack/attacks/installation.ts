@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { judged, notTried, type Attack } from '../attack.ts';
-import type { Submission, Victim } from '../victim.ts';
+import type { Victim } from '../victim.ts';
 
 const slots: Attack = {
   name: 'one submitter holds every build slot',
@@ -41,16 +41,14 @@ const names: Attack = {
   run: async (victim) => {
     const slugs = await Promise.all(
       trusted.map(async (name) => {
-        // Pushed, since no name is taken for a repository that is not there.
-        await victim.submitEmpty(name);
+        // Pushed, since no name is taken for a repository that is not there. It has nothing that could run.
+        await victim.submit(name, {});
         const { body } = await victim.ask(`/api/submit-status/local/${name}`);
         const read = submitted.safeParse(JSON.parse(body));
         if (read.success) victim.made(read.data.slug);
         return read.data?.slug;
       }),
     );
-    // What they would be built to is of no interest.
-    await victim.discard(slugs.filter((slug) => slug !== undefined));
     const given = slugs.filter((slug) => slug !== undefined && trusted.includes(slug));
     const isTried = slugs.every((slug) => slug !== undefined);
     return judged(
@@ -106,20 +104,16 @@ const authority: Attack = {
   },
 };
 
-const submitLinks = (victim: Victim): Promise<Submission> =>
-  victim.submit('attack-links', {
-    'index.html': '<!doctype html><title>links</title><p>hello\n',
-    'a/b/one': '-> ../two',
-    'a/two': '-> ../three',
-    three: '-> ../../../../etc/passwd',
-  });
-
 const links: Attack = {
   name: 'symbolic links lead out of the repository, one by one',
   needs: 'git',
-  prepare: submitLinks,
   run: async (victim) => {
-    const { live, output } = await submitLinks(victim);
+    const { live, output } = await victim.submit('attack-links', {
+      'index.html': '<!doctype html><title>links</title><p>hello\n',
+      'a/b/one': '-> ../two',
+      'a/two': '-> ../three',
+      three: '-> ../../../../etc/passwd',
+    });
     return judged(
       !live && /symlink|symbolic/.test(output),
       `The review said ${/rule +\S+/.exec(output)?.[0] ?? 'nothing'}.`,
@@ -129,27 +123,22 @@ const links: Attack = {
 
 const [authors, secret] = ['written-by-the-author', 'only-the-operator-knows'];
 
-const statusApp = 'attack-status';
-
-const hostStatus = (victim: Victim): Promise<void> =>
-  victim.host(statusApp, {
-    'index.html': '<!doctype html><title>status</title><p>hello\n',
-    'moorage.yaml': `run: {env: [{name: ATTACKED, value: ${authors}}]}\n`,
-  });
-
 const environment: Attack = {
   name: 'the public status shows values that the operator of the installation set',
   needs: 'git',
-  prepare: hostStatus,
   run: async (victim) => {
-    await hostStatus(victim);
+    const app = 'attack-status';
+    await victim.host(app, {
+      'index.html': '<!doctype html><title>status</title><p>hello\n',
+      'moorage.yaml': `run: {env: [{name: ATTACKED, value: ${authors}}]}\n`,
+    });
     const change = { spec: { run: { env: [{ name: 'ATTACKED', value: secret }] } } };
     await victim.kubectl([
       '-n',
       await victim.appsNamespace(),
       'patch',
       'happ',
-      statusApp,
+      app,
       '--type=merge',
       '-p',
       JSON.stringify(change),
@@ -157,7 +146,7 @@ const environment: Attack = {
     const { body } = await victim.until(
       'the variable in the status',
       async () => {
-        const answer = await victim.ask(`/api/submit-status/local/${statusApp}`);
+        const answer = await victim.ask(`/api/submit-status/local/${app}`);
         return answer.body.includes('ATTACKED') && !answer.body.includes(authors) ? answer : undefined;
       },
       60,

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { labels } from '../../../crds/names.ts';
 import { judged, notTried, type Attack } from '../attack.ts';
-import type { Submission, Victim } from '../victim.ts';
+import type { Victim } from '../victim.ts';
 
 const name = 'attack-secrets';
 
@@ -38,14 +38,11 @@ async function listSecrets(victim: Victim): Promise<[string, string][]> {
     .filter(([key]) => key !== 'base-url');
 }
 
-const submitLeak = (victim: Victim): Promise<Submission> => victim.submit(name, files);
-
 const leak: Attack = {
   name: 'an app that crashes shows its passwords and tokens in the public status, a log or an event',
   needs: 'git',
-  prepare: submitLeak,
   run: async (victim) => {
-    const { live, output } = await submitLeak(victim);
+    const { live, output } = await victim.submit(name, files);
     const secrets = await listSecrets(victim);
     if (secrets.length === 0) return notTried('No Secret was made for the app.');
     const app = await victim.app(name);
@@ -84,7 +81,6 @@ const stolenToken: Attack = {
   run: async (victim) => {
     const token = (await listSecrets(victim)).find(([key]) => key === 'token')?.[1];
     if (token === undefined) return notTried('The app has no token for models.');
-    await victim.waitForKeys();
     const headers = { authorization: `Bearer ${token}` };
     const answers = await Promise.all([
       victim.ask('/v1/models', { headers }),
