@@ -30,21 +30,34 @@ export interface LookupListenerOptions {
   readonly resolve: (repository: Repository) => Promise<LookupAnswer>;
   /** Maximum concurrent lookups; others wait. */
   readonly limit: number;
+  /** How long a lookup may wait for its turn; default 10 s, after which {@link createLookupClient} has given up. */
+  readonly patienceMs?: number;
 }
 
-/** More lookups than these are refused: their callers would not wait long enough. */
+const answerMs = 10_000;
+
+/** Further lookups are refused: their turn would come too late. */
 const maximumWaiting = 64;
 
 /** Answers lookups. Concurrent lookups of one repository share one request to its server. */
-export function createLookupListener({ token, hosts, resolve, limit }: LookupListenerOptions): RequestListener {
+export function createLookupListener({
+  token,
+  hosts,
+  resolve,
+  limit,
+  patienceMs = answerMs,
+}: LookupListenerOptions): RequestListener {
   const lookups = new Map<string, Promise<LookupAnswer>>();
   const waiting: (() => void)[] = [];
   let running = 0;
 
   async function resolveInTurn(repository: Repository): Promise<LookupAnswer> {
+    const askedAt = performance.now();
     if (running < limit) running += 1;
     else await new Promise<void>((begin) => waiting.push(begin));
     try {
+      // Otherwise lookups on a slow server, which nobody waits for any more, would hold up those that come after them.
+      if (performance.now() - askedAt > patienceMs) throw new Error('the caller has given up');
       return await resolve(repository);
     } finally {
       const begin = waiting.shift();
@@ -98,7 +111,7 @@ export interface LookupClientOptions {
 export function createLookupClient({
   operatorUrl,
   token,
-  timeoutMs = 10_000,
+  timeoutMs = answerMs,
 }: LookupClientOptions): (repository: Repository) => Promise<LookupAnswer> {
   return async ({ cloneUrl }) => {
     const response = await fetch(new URL(lookupPath, operatorUrl), {

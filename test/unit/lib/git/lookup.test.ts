@@ -22,7 +22,7 @@ interface Lookups {
   readonly countRequests: () => number;
 }
 
-async function serveLookups(context: TestContext, limit: number): Promise<Lookups> {
+async function serveLookups(context: TestContext, limit: number, patienceMs?: number): Promise<Lookups> {
   const begun: string[] = [];
   const ends: (() => void)[] = [];
   const server = createServer(
@@ -30,6 +30,7 @@ async function serveLookups(context: TestContext, limit: number): Promise<Lookup
       token,
       hosts,
       limit,
+      ...(patienceMs === undefined ? {} : { patienceMs }),
       resolve: ({ name }) =>
         new Promise((resolve) => {
           begun.push(name);
@@ -89,4 +90,17 @@ test('lookups of one repository share one request to its server', async (context
   }
   assert.deepEqual(await answers, [found, found, found]);
   assert.deepEqual(begun.toSorted(), ['a', 'b']);
+});
+
+test('a lookup whose turn comes after its caller has given up is not made', async (context) => {
+  const { begun, lookUp, endOldest, countRequests } = await serveLookups(context, 1, 50);
+  const first = lookUp('a');
+  await waitUntil(() => begun.length === 1);
+  const late = assert.rejects(lookUp('b'));
+  await waitUntil(() => countRequests() === 2);
+  await sleep(200);
+  endOldest();
+  assert.deepEqual(await first, found);
+  await late;
+  assert.deepEqual(begun, ['a']);
 });
