@@ -5,8 +5,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { judgeFailure } from '../../../controller/pipeline/build/failure.ts';
 import { Fault } from '../../../controller/pipeline/contract.ts';
-import { diagnose } from '../../../controller/steps/deploy/pods.ts';
-import type { Pod } from '../../../controller/objects/kinds.ts';
+import { diagnoseCrash } from '../../support/crash.ts';
 import { markdownTable } from '../table.ts';
 
 /** What each means is explained on the page. */
@@ -79,34 +78,7 @@ function answerBuild({ step = '', planned, exit, log, error }: FailingLog): stri
 const keptBytes = 2_048;
 
 function answerCrash({ log, exit, reason }: FailingLog): string {
-  const at = '2026-01-01T00:00:00Z';
-  const terminated = { exitCode: exit, reason, message: log.slice(-keptBytes), startedAt: at, finishedAt: at };
-  const pod: Pod = {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name: 'app', creationTimestamp: at, uid: '1', resourceVersion: '1' },
-    status: {
-      containerStatuses: [
-        {
-          name: 'app',
-          ready: false,
-          started: false,
-          restartCount: 2,
-          state: { waiting: { reason: 'CrashLoopBackOff' } },
-          lastState: { terminated },
-        },
-      ],
-    },
-  };
-  const limits = {
-    port: 8080,
-    startupMs: 120_000,
-    startupTime: '2m',
-    healthPath: undefined,
-    memory: '512Mi',
-    disk: '1Gi',
-  };
-  const found = diagnose(pod, limits, new Date(at));
+  const found = diagnoseCrash({ log: log.slice(-keptBytes), exitCode: exit, reason });
   return found === undefined ? '(nothing)' : `${found.rule}: ${found.message} ${found.fix}`;
 }
 
@@ -114,33 +86,19 @@ const labels = { right: 'true', half: 'half true', wrong: 'untrue' } as const;
 
 /** docs/measured/failing-logs.md */
 export function renderPage(logs: readonly FailingLog[]): string {
-  const count = (title: string, verdicts: readonly (z.infer<typeof verdict> | undefined)[]): (string | number)[] => [
-    title,
-    ...verdict.options.map((kind) => verdicts.filter((each) => each === kind).length),
-  ];
   const later = logs.filter(({ first }) => first !== undefined);
-  const sums = [
-    count(
-      'before the rules for these logs',
-      logs.map(({ before }) => before),
-    ),
-    count(
-      'now',
-      logs.map(({ now }) => now),
-    ),
-    count(
-      `the ${later.length} logs that were looked up later: before`,
-      later.map(({ before }) => before),
-    ),
-    count(
-      'the same: first answer, before a rule was changed for them',
-      later.map(({ first }) => first),
-    ),
-    count(
-      'the same: now',
-      later.map(({ now }) => now),
-    ),
-  ];
+  const series: readonly (readonly [title: string, logs: readonly FailingLog[], field: 'before' | 'first' | 'now'])[] =
+    [
+      ['before the rules for these logs', logs, 'before'],
+      ['now', logs, 'now'],
+      [`the ${later.length} logs that were looked up later: before`, later, 'before'],
+      ['the same: first answer, before a rule was changed for them', later, 'first'],
+      ['the same: now', later, 'now'],
+    ];
+  const sums = series.map(([title, some, field]) => [
+    title,
+    ...verdict.options.map((kind) => some.filter((each) => each[field] === kind).length),
+  ]);
   const rows = logs.map((each) => [
     each.name,
     each.source.startsWith('https:')

@@ -11,8 +11,7 @@ import type { Status } from '../../../cli/submit/api-client.ts';
 import { createOutput } from '../../../cli/submit/output.ts';
 import { readManifest } from '../../../controller/pipeline/app-manifest.ts';
 import { readDiskTree } from '../../../controller/pipeline/tree.ts';
-import type { Pod } from '../../../controller/objects/kinds.ts';
-import { diagnose } from '../../../controller/steps/deploy/pods.ts';
+import { diagnoseCrash } from '../../support/crash.ts';
 import { findFreePort } from '../../support/free-port.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import {
@@ -115,37 +114,8 @@ async function submit(created: boolean): Promise<string> {
     return lines.join('\n');
   }
   const { log, exitCode } = await app.ended;
-  output.writeVerdict(status, diagnose(crashedPod(log.replaceAll(folder, '/app'), exitCode), expectation, new Date()));
+  output.writeVerdict(status, diagnoseCrash({ log: log.replaceAll(folder, '/app'), exitCode }));
   return lines.join('\n');
-}
-
-const expectation = {
-  port: 8080,
-  startupMs: 120_000,
-  startupTime: '2m',
-  healthPath: undefined,
-  memory: '512Mi',
-  disk: '1Gi',
-};
-
-function crashedPod(log: string, exitCode: number): Pod {
-  const at = new Date().toISOString();
-  const terminated = { exitCode, reason: 'Error', message: log, startedAt: at, finishedAt: at };
-  return {
-    metadata: { name: 'guestbook', namespace: 'moorage-apps', uid: '1', creationTimestamp: at },
-    status: {
-      containerStatuses: [
-        {
-          name: 'app',
-          ready: false,
-          started: false,
-          restartCount: 2,
-          state: { waiting: {} },
-          lastState: { terminated },
-        },
-      ],
-    },
-  } as unknown as Pod;
 }
 
 /** The gateway is the app's own port here. `npm run` could install packages, which other tests use now. */
