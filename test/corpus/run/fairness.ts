@@ -38,12 +38,12 @@ export function fairness(entry: RunEntry, { text, evidence, hidden }: Rejected):
   if (second) return { fair: 'unjudged', why: '' };
   const refused = entry.also?.find((each) => 'refuse' in each);
   if (refused !== undefined) return { fair: 'yes', why: `expected: ${refused.refuse}` };
-  const want = wantOf(entry, text);
+  const want = findNeed(entry, text);
   return want === undefined ? { fair: 'unjudged', why: '' } : { fair: 'yes', why: want };
 }
 
 /** What it asks for that no host gives unasked. */
-function wantOf({ needs }: RunEntry, text: string): string | undefined {
+function findNeed({ needs }: RunEntry, text: string): string | undefined {
   const key = needs?.keys?.find((each) => text.includes(each) && !text.startsWith('build/'));
   if (key !== undefined) return `asks for ${key}, which only a user can give`;
   return needs?.gpu === true && /\b(?:GPU|CUDA|nvidia)\b/i.test(text) ? 'asks for a GPU' : undefined;

@@ -79,7 +79,7 @@ async function submitted(entry: RunEntry, folder: string, options: OneOptions): 
     const inTime = await Promise.race([ended.then(() => true), delay(maximumMs, false, { ref: false })]);
     if (!inTime)
       return { verdict: 'not submitted', why: `no outcome within ${maximumMs / 60_000} minutes`, log: tail(recording) };
-    return await outcomeOf(entry, recording, options);
+    return await awaitOutcome(entry, recording, options);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     return { verdict: 'not submitted', why: error.message, log: tail(recording) };
@@ -90,7 +90,7 @@ async function submitted(entry: RunEntry, folder: string, options: OneOptions): 
   }
 }
 
-async function outcomeOf(entry: RunEntry, recording: Recording, options: OneOptions): Promise<Found> {
+async function awaitOutcome(entry: RunEntry, recording: Recording, options: OneOptions): Promise<Found> {
   const outcome = recording.outcome();
   if (outcome === undefined) return { verdict: 'not submitted', why: 'no outcome', log: tail(recording) };
   const { status, reason, seconds } = outcome;

@@ -47,7 +47,7 @@ afterAll(async () => {
 });
 
 /** The value of a series that exists once. */
-async function valueOf(expr: string): Promise<number | undefined> {
+async function readValue(expr: string): Promise<number | undefined> {
   return (await watching.prometheus.query(expr))[0]?.value;
 }
 
@@ -179,12 +179,12 @@ describe('workers', group, () => {
     for (let times = 1; times <= 4; times += 1) {
       assert.ok(!(await watching.firing()).includes('MoorageProcessRestarting'), `fires after ${times - 1}`);
       // After a scrape that failed there is no value for a moment.
-      const before = await waitFor('its start', () => valueOf(startedAt));
+      const before = await waitFor('its start', () => readValue(startedAt));
       await lab.workers.stop();
       // The metric has whole seconds.
       await sleep(Math.max(0, (before + 2) * 1_000 - Date.now()));
       await lab.workers.start();
-      await waitFor('its new start', async () => ((await valueOf(startedAt)) ?? before) !== before);
+      await waitFor('its new start', async () => ((await readValue(startedAt)) ?? before) !== before);
     }
     assert.match(
       await summaryOf('MoorageProcessRestarting', { job: 'moorage-workers' }),
@@ -306,14 +306,14 @@ describe('the API and the ledger', group, () => {
     await callsOfWorkers.promise;
     const expectOverdue = await startBehind();
     // Three hours ago all was well.
-    await waitFor('an audit', async () => ((await valueOf(audited)) ?? 0) * 1_000 > overdueMs - 60_000);
+    await waitFor('an audit', async () => ((await readValue(audited)) ?? 0) * 1_000 > overdueMs - 60_000);
     await withoutAudit(async () => {
       // An audit that began before the rename would end with the time of the corrected clock.
-      await waitFor('the end of the last audit', async () => (await valueOf(auditsOfLastSeconds)) === 0);
+      await waitFor('the end of the last audit', async () => (await readValue(auditsOfLastSeconds)) === 0);
       await expectOverdue();
     });
     await ended('MoorageLedgerAuditOverdue');
-    await waitFor('an audit of the last minute', async () => ((await valueOf(audited)) ?? Infinity) < 60);
+    await waitFor('an audit of the last minute', async () => ((await readValue(audited)) ?? Infinity) < 60);
   });
 
   test('fires for a replica that started three hours ago and has never audited the ledger', inTurn, async () => {
@@ -333,7 +333,7 @@ async function queuedJob(app: string): Promise<Job> {
   );
 }
 
-/** What the operator may do with Jobs, beside reading them. */
+/** Sets what the operator may do with Jobs in addition to reading them. */
 async function allow(...verbs: readonly string[]): Promise<void> {
   const value = ['get', 'list', 'watch', ...verbs];
   const patch = JSON.stringify([{ op: 'replace', path: '/rules/0/verbs', value }]);

@@ -64,8 +64,8 @@ export async function startApiServer(): Promise<ApiServer> {
 }
 
 /**
- * An API server with a layer of objects that is the same for several files. Whoever changes these objects leaves an empty
- * server.
+ * An API server with a layer of objects that several files share. If a file changes these objects, the server is emptied
+ * after it.
  */
 export async function startLayeredApiServer(layer: string | undefined): Promise<LayeredApiServer> {
   const lease = await openLease();

@@ -59,7 +59,7 @@ export interface Timeline {
   /** Lets time pass, with a reconcile every few seconds. */
   run(seconds: number): Moment[];
   readonly last: Moment;
-  /** Another one that goes on from here. */
+  /** Returns a copy that continues from this moment. */
   fork(): Timeline;
 }
 

@@ -255,7 +255,7 @@ interface RunningBuilder {
   stop(): Promise<void>;
 }
 
-/** A daemon beside the pipeline that may pull what was pushed. */
+/** A daemon of the lab, which may pull what the pipeline pushed. */
 async function startBuilder(registry: TestRegistry, root: string): Promise<RunningBuilder> {
   const paths = toWorkspacePaths(join(root, '..', 'workspace'), root);
   const input = pipelineInput.parse({

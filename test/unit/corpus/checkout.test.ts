@@ -71,7 +71,7 @@ test('what is a Dockerfile', () => {
 });
 
 test.each(['LICENSE', 'licence.md', 'COPYING', 'LICENSE-MIT', 'UNLICENSE'])(
-  'a licence file is added once, and not beside %s',
+  'a licence file is added once, and not next to %s',
   async (name) => {
     const folder = await mkdtemp(join(tmpdir(), 'moorage-license-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -61,7 +61,7 @@ function described(document: unknown, at = '/openapi.json'): RequestListener {
 }
 
 /** Those that /mcp/{slug} lists; none of an app that is not live. */
-async function toolsOf(slug: string, { request } = sample): Promise<Tool[]> {
+async function listAppTools(slug: string, { request } = sample): Promise<Tool[]> {
   const response = await request(`/mcp/${slug}`, {
     method: 'POST',
     headers: {
@@ -113,8 +113,8 @@ test('offers operations of an OpenAPI document as tools once they are enabled [s
   await sample.host('quiet', described(shop));
   await sample.host('shop', described(shop), (app) => addAgentPaths(app));
   await asked('shop');
-  assert.deepEqual(await toolsOf('quiet'), []);
-  const tools = await toolsOf('shop');
+  assert.deepEqual(await listAppTools('quiet'), []);
+  const tools = await listAppTools('shop');
   assert.deepEqual(
     tools.map(({ name }) => name),
     ['shop__get_item', 'shop__put_items_id', 'shop__get_item_2', 'shop__form', 'shop__upload', 'shop__search'],
@@ -220,10 +220,10 @@ test('reads OpenAPI 3.0 and 2.0, as JSON or YAML, at other paths', async () => {
     (app) => addAgentPaths(app),
   );
   await Promise.all([asked('three'), asked('two')]);
-  const [three] = await toolsOf('three');
+  const [three] = await listAppTools('three');
   assert.deepEqual(three?.inputSchema.properties?.['n'], { type: ['integer', 'null'], exclusiveMinimum: 1 });
   assert.deepEqual(
-    (await toolsOf('two')).map(({ name, inputSchema }) => [name, inputSchema.required]),
+    (await listAppTools('two')).map(({ name, inputSchema }) => [name, inputSchema.required]),
     [['two__b', ['body']]],
   );
   assert.equal((await call('two__b', { body: {} })).seen.url, '/base/b');
@@ -261,7 +261,7 @@ test('offers and forwards the tools of an MCP endpoint', async () => {
     (app) => addAgentPaths(app),
   );
   await asked('speaker');
-  const tools = await toolsOf('speaker');
+  const tools = await listAppTools('speaker');
   assert.deepEqual(
     tools.map(({ name }) => name),
     ['speaker__say_it', 'speaker__fail'],
@@ -318,7 +318,7 @@ for (const [slug, { document, expected }] of Object.entries(hostile)) {
       assert.deepEqual(names, []);
       return;
     }
-    const tools = await toolsOf(slug);
+    const tools = await listAppTools(slug);
     assert.deepEqual(tools.map(({ name }) => name).toSorted(), [...expected].toSorted());
     for (const tool of tools) {
       assert.match(tool.name, /^[a-zA-Z0-9_-]{1,64}$/);
@@ -333,7 +333,7 @@ test('lists operations while apps hang, stream endlessly or answer MCP with nons
   // An app that hangs is asked until the limit, and MCP alone takes five seconds of it.
   const brief = await sampleAppsServer({ operationDiscovery: { everyMs: 20, staleMs: 60_000, limitMs: 8_000 } });
   await brief.host('shop', described(shop), (app) => addAgentPaths(app));
-  while ((await toolsOf('shop', brief)).length === 0) await sleep(20);
+  while ((await listAppTools('shop', brief)).length === 0) await sleep(20);
   await brief.host(
     'hangs',
     () => undefined,
@@ -361,7 +361,7 @@ test('lists operations while apps hang, stream endlessly or answer MCP with nons
     },
     (app) => addAgentPaths(app),
   );
-  assert.equal((await toolsOf('shop', brief)).length, 6);
+  assert.equal((await listAppTools('shop', brief)).length, 6);
   for (const slug of ['hangs', 'floods', 'nonsense']) {
     const { names, fault } = await asked(slug, brief);
     assert.deepEqual([names, typeof fault], [[], 'string'], slug);
@@ -377,7 +377,7 @@ test('updates operations with the commit, and removes them with the app', async 
   const app = await sample.host('moving', listener, (one) => addAgentPaths(one));
   await asked('moving');
   assert.deepEqual(
-    (await toolsOf('moving')).map(({ name }) => name),
+    (await listAppTools('moving')).map(({ name }) => name),
     ['moving__first'],
   );
   operation = 'second';
@@ -387,13 +387,13 @@ test('updates operations with the commit, and removes them with the app', async 
     status: { ...app.status, served: { image: 'i', commit: 'b'.repeat(40), since: '2026-01-01T00:00:00Z' } },
   };
   sample.store.set(next);
-  while ((await toolsOf('moving'))[0]?.name !== 'moving__second') await sleep(20);
+  while ((await listAppTools('moving'))[0]?.name !== 'moving__second') await sleep(20);
   sample.store.set({
     ...next,
     metadata: { ...next.metadata, resourceVersion: '3' },
     spec: { ...next.spec, suspend: true },
   });
-  assert.deepEqual(await toolsOf('moving'), []);
+  assert.deepEqual(await listAppTools('moving'), []);
   await assert.rejects(client.callTool({ name: 'moving__second', arguments: {} }), /Unknown tool/);
 });
 

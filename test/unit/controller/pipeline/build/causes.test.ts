@@ -340,7 +340,7 @@ const untrue: readonly (Cause & { readonly not: RegExp })[] = [
     not: /different versions of a third|network/,
   },
   {
-    name: 'a help link beside a name that is not resolved',
+    name: 'a help link next to a name that is not resolved',
     log: 'Error: getaddrinfo EAI_AGAIN\nFor more information see https://docs.example.org/errors/network\ninfo Visit https://yarnpkg.com/en/docs/cli/install for documentation about this command.',
     rule: 'build/network',
     says: /could not reach an address/,

@@ -101,7 +101,7 @@ test.each([
   assert.equal(findErrorLine(log), line);
 });
 
-test('quotes what a heading or a broken sentence goes on with', () => {
+test('quotes the lines after a heading or a broken sentence', () => {
   const lines = ['The following are missing:', ' - A', ' - B', '', 'x requires y, which is', 'absent'];
   assert.equal(quoteLine(lines, 0), 'The following are missing: - A - B');
   assert.equal(quoteLine(lines, 4), 'x requires y, which is absent');
