@@ -1,7 +1,16 @@
 # Images of Moorage: `moorage` runs operator and API, `moorage-workers` the workers of tools, `moorage-pipeline` clones,
 # reviews and builds what authors submit.
 #   for image in moorage moorage-workers moorage-pipeline; do docker build --target $image -t $image .; done
-# Sources run as they are (Node strips the types), so nothing is compiled here.
+# Sources run as they are (Node strips the types), so only the bridge of MCP servers is compiled here.
+
+# The image that has the bridge: the stage below, or one that was compiled before.
+ARG BRIDGE=bridge-compiled
+
+FROM golang:1.26-bookworm AS bridge-compiled
+COPY controller/pipeline/bridge /bridge
+RUN cd /bridge && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o /usr/lib/moorage/mcp-bridge .
+
+FROM ${BRIDGE} AS bridge
 
 FROM node:24-bookworm-slim AS base
 # git resolves and clones repositories; it needs certificates of its own, and Node trusts the same ones. tini ends what
@@ -72,6 +81,8 @@ CMD ["tini", "--", "node", "api/tools/engine/workers/remote/server-main.ts"]
 FROM app AS moorage-pipeline
 COPY --from=moby/buildkit:v0.30.0 /usr/bin/buildkitd /usr/bin/buildctl /usr/bin/buildkit-runc /usr/bin/
 COPY --from=zricethezav/gitleaks:v8.30.1 /usr/bin/gitleaks /usr/bin/gitleaks
+# A build context of its own: plans copy it into the images of MCP servers, whatever these are based on.
+COPY --from=bridge /usr/lib/moorage/mcp-bridge /usr/lib/moorage/mcp-bridge
 # Root inside the user namespace of its pod, which is nobody on the node; BuildKit mounts, so it cannot be less.
 USER 0:0
 CMD ["node", "controller/pipeline/main.ts"]

@@ -1,10 +1,11 @@
 // Finds the app of a host name, and the addresses at which its pods take requests.
 import { findPins, readSettings, resolveSpec } from '../crds/effective-settings.ts';
 import { hostedApp, type HostedApp, type StoredHostedApp } from '../crds/hosted-app.ts';
-import { annotations, group, kind, labels, plural, version } from '../crds/names.ts';
+import { computePodStartMs, listComponents, listRunningComponents } from '../crds/components.ts';
+import { annotations, group, kind, labels, parseHostLabel, plural, version } from '../crds/names.ts';
+import { parsePodComponents, type PodComponent } from '../crds/routes.ts';
 import type { IdleState } from '../crds/status.ts';
 import { defineResource, type KubeObject, type ObjectMeta, type Store } from '../lib/kubernetes/index.ts';
-import { parseDuration } from '../lib/values.ts';
 
 /** Where a pod of an app listens. */
 export interface Backend {
@@ -12,11 +13,20 @@ export interface Backend {
   readonly address: string;
   readonly port: number;
   readonly isReady: boolean;
+  /** Its components, with the ports and routes of those that listen; undefined if the app is one process. */
+  readonly components: readonly PodComponent[] | undefined;
+}
+
+/** What a host name stands for. */
+export interface Site {
+  readonly app: AppView;
+  /** That of a component with a host name that only it has. */
+  readonly subdomain: string | undefined;
 }
 
 export interface Directory {
   /** @param host as in the header Host, with or without a port */
-  find(host: string | undefined): AppView | undefined;
+  find(host: string | undefined): Site | undefined;
   get(name: string): AppView | undefined;
   /** The ready pods, or if none is ready, those that are starting. */
   listBackends(app: string): readonly Backend[];
@@ -61,13 +71,20 @@ export function createDirectory({ apps, pods, namespace, domain }: DirectoryOpti
     get,
     find(host = '') {
       const name = host.replace(/:\d{1,5}$/, '').toLowerCase();
-      return name.endsWith(`.${domain}`) ? get(name.slice(0, -domain.length - 1)) : undefined;
+      if (!name.endsWith(`.${domain}`)) return undefined;
+      const label = name.slice(0, -domain.length - 1);
+      const app = get(label);
+      if (app !== undefined) return { app, subdomain: undefined };
+      const parsed = parseHostLabel(label);
+      const owner = parsed.subdomain === undefined ? undefined : get(parsed.app);
+      return owner === undefined ? undefined : { app: owner, subdomain: parsed.subdomain };
     },
     listBackends(app) {
       const backends = pods.listByIndex(byApp, app).flatMap(({ metadata, view }): Backend[] => {
-        const { address, port, isReady } = view;
+        const { address, port, isReady, components } = view;
         const isRetired = performance.now() < (retired.get(metadata.uid) ?? 0);
-        return address === undefined || port === 0 || isRetired ? [] : [{ pod: metadata.name, address, port, isReady }];
+        if (address === undefined || port === 0 || isRetired) return [];
+        return [{ pod: metadata.name, address, port, isReady, components }];
       });
       const ready = backends.filter(({ isReady }) => isReady);
       return ready.length > 0 ? ready : backends;
@@ -116,6 +133,7 @@ export interface PodView extends KubeObject {
     readonly address: string | undefined;
     readonly port: number;
     readonly isReady: boolean;
+    readonly components: readonly PodComponent[] | undefined;
   };
 }
 
@@ -157,7 +175,8 @@ const unread = {
 
 function readView(app: HostedApp): AppView['view'] {
   const { metadata, spec, status = {} } = app;
-  const { run, listing } = resolveSpec(app, readSettings(status.built?.settings));
+  const resolved = resolveSpec(app, readSettings(status.built?.settings));
+  const { run, listing } = resolved;
   const { idle } = status;
   return {
     title: listing.title ?? metadata.name,
@@ -165,7 +184,7 @@ function readView(app: HostedApp): AppView['view'] {
     idle: idle === undefined ? undefined : { state: idle.state, number: idle.number, wakeMs: idle.wakes?.p95Ms },
     restNumber: idle?.number ?? 0,
     healthPath: run.healthPath,
-    startupMs: parseDuration(run.startupTime),
+    startupMs: computePodStartMs(listRunningComponents(listComponents(resolved))),
     failure: findFailure(status),
   };
 }
@@ -198,6 +217,7 @@ export function toPodView(object: KubeObject): PodView {
       app: metadata.labels?.[labels.app] ?? '',
       address: isOver ? undefined : status.podIP,
       port: Number(metadata.annotations?.[annotations.port] ?? 0),
+      components: parsePodComponents(metadata.annotations?.[annotations.components]),
       isReady: (status.conditions ?? []).some(({ type, status: value }) => type === 'Ready' && value === 'True'),
     },
   };

@@ -1,25 +1,34 @@
 // Lets a request enter its app: immediately if the app accepts it, otherwise held until it does.
 import type { Socket } from 'node:net';
 import { Gauge, Histogram, type Registry } from 'prom-client';
-import type { AppView, Backend } from './directory.ts';
+import { chooseComponent, stripRoutePath } from '../crds/routes.ts';
+import type { AppView, Backend, Site } from './directory.ts';
 import { dial, Refusal, startWake, type Wake, type WakeOptions } from './wake.ts';
 
 export interface GateOptions extends WakeOptions {
   readonly limits: { readonly perApp: number; readonly total: number; readonly perClient: number };
 }
 
-/** A connection to an app. */
+/** What a request is for. */
+export interface Destination extends Site {
+  /** Path and query, as the client sent them. */
+  readonly url: string;
+}
+
+/** A connection to an app, or to one of its components. */
 export interface Connection {
   readonly socket: Socket;
+  /** Path and query, as the component is to see them. */
+  readonly url: string;
   /** Whether the request was held. */
   readonly wasHeld: boolean;
 }
 
 export interface Gate {
   /** `client`: the client network, from `readClient`. @throws Refusal, or the signal's reason */
-  enter(app: AppView, signal: AbortSignal, client?: string): Promise<Connection>;
+  enter(destination: Destination, signal: AbortSignal, client?: string): Promise<Connection>;
   /** The same for a look by the platform, which is never held, since it must not wake an app. */
-  peek(app: AppView, signal: AbortSignal): Promise<Connection>;
+  peek(destination: Destination, signal: AbortSignal): Promise<Connection>;
   /** Milliseconds that the app has been waking; undefined: it is not. */
   measureWaking(app: string): number | undefined;
   /** Something has changed about the app. */
@@ -36,6 +45,8 @@ const heldConnectMs = 250;
 const againMs = 50;
 /** Connections to one app that are opened at the same time for held requests: small servers have a short queue. */
 const maximumDials = 32;
+
+type OpenConnection = Omit<Connection, 'wasHeld'>;
 
 interface Wait {
   readonly wake: Wake;
@@ -57,20 +68,26 @@ export function createGate(options: GateOptions): Gate {
     if (activity.isClosed(name, view.restNumber)) return undefined;
     const usable = directory
       .listBackends(name)
-      .filter(({ isReady }) => isReady || isOpened || view.healthPath === undefined);
+      // Of several components, one may accept connections before the others.
+      .filter(
+        ({ isReady, components }) => isReady || isOpened || (view.healthPath === undefined && components === undefined),
+      );
     turn = (turn + 1) % 1_000_000;
     return usable[turn % Math.max(1, usable.length)];
   }
 
+  /** @throws Refusal if no component has this path */
   async function passThrough(
-    app: AppView,
+    destination: Destination,
     signal: AbortSignal,
     heldRequest?: { isOpened: boolean },
-  ): Promise<Socket | undefined> {
-    const backend = pick(app, heldRequest?.isOpened === true);
+  ): Promise<OpenConnection | undefined> {
+    const backend = pick(destination.app, heldRequest?.isOpened === true);
     if (backend === undefined) return undefined;
+    const { port, url } = resolveEntry(backend, destination);
     try {
-      return await dial(backend, heldRequest === undefined ? connectMs : heldConnectMs, signal);
+      const timeoutMs = heldRequest === undefined ? connectMs : heldConnectMs;
+      return { socket: await dial({ ...backend, port }, timeoutMs, signal), url };
     } catch (error) {
       if (signal.aborted) throw error;
       return undefined;
@@ -120,13 +137,19 @@ export function createGate(options: GateOptions): Gate {
     return { wake: waiting.wake, releaseSlot };
   }
 
-  async function hold(app: AppView, signal: AbortSignal, client: string | undefined): Promise<Socket> {
+  async function hold(
+    destination: Destination,
+    signal: AbortSignal,
+    client: string | undefined,
+  ): Promise<OpenConnection> {
+    const { app } = destination;
     const { name } = app.metadata;
     for (;;) {
       const { wake, releaseSlot } = takeSlot(app, client);
       const isOpened = await raceAbort(wake.opened, signal).finally(releaseSlot);
-      const socket = await runInTurn(name, () => passThrough(directory.get(name) ?? app, signal, { isOpened }));
-      if (socket !== undefined) return socket;
+      const newest = { ...destination, app: directory.get(name) ?? app };
+      const connection = await runInTurn(name, () => passThrough(newest, signal, { isOpened }));
+      if (connection !== undefined) return connection;
       signal.throwIfAborted();
       await new Promise((resolve) => setTimeout(resolve, againMs));
     }
@@ -148,18 +171,20 @@ export function createGate(options: GateOptions): Gate {
   }
 
   return {
-    async enter(app, signal, client) {
+    async enter(destination, signal, client) {
+      const { app } = destination;
       const startedAt = performance.now();
       const isWaking = waits.has(app.metadata.name);
-      const socket = isWaking ? undefined : await passThrough(app, signal);
-      if (socket === undefined) return { socket: await hold(app, signal, client), wasHeld: true };
+      const connection = isWaking ? undefined : await passThrough(destination, signal);
+      if (connection === undefined) return { ...(await hold(destination, signal, client)), wasHeld: true };
       const { idle } = app.view;
       if (idle?.state === 'Napping') endNap(app.metadata.name, idle.number, performance.now() - startedAt);
-      return { socket, wasHeld: false };
+      return { ...connection, wasHeld: false };
     },
-    async peek(app, signal) {
-      const socket = waits.has(app.metadata.name) ? undefined : await passThrough(app, signal);
-      if (socket !== undefined) return { socket, wasHeld: false };
+    async peek(destination, signal) {
+      const { app } = destination;
+      const connection = waits.has(app.metadata.name) ? undefined : await passThrough(destination, signal);
+      if (connection !== undefined) return { ...connection, wasHeld: false };
       throw new Refusal('asleep', `${app.view.title} is not awake, and a look does not wake it.`);
     },
     measureWaking(name) {
@@ -173,6 +198,15 @@ export function createGate(options: GateOptions): Gate {
       return heldRequests;
     },
   };
+}
+
+/** The port of the component that gets the request, and the URL that it sees. @throws Refusal if none has this path */
+function resolveEntry(backend: Backend, { subdomain, url }: Destination): { port: number; url: string } {
+  const { components, port } = backend;
+  if (components === undefined && subdomain === undefined) return { port, url };
+  const component = chooseComponent(components ?? [], subdomain, url);
+  if (component === undefined) throw new Refusal('unknown', 'No component of the app has this path.');
+  return { port: component.port, url: stripRoutePath(url, component.route) };
 }
 
 /** Settles with the promise, or with the reason of the signal if that comes first. */

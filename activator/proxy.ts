@@ -9,7 +9,7 @@ import type { Activity } from './activity.ts';
 import { choosePatience, sendPage, sendProblem, type Patience } from './answer.ts';
 import type { AppView, Directory } from './directory.ts';
 import { createResponse, forward, forwardUpgrade, hasBody, NoAnswer, readClient } from './forward.ts';
-import type { Gate } from './gate.ts';
+import type { Destination, Gate } from './gate.ts';
 import { Refusal } from './wake.ts';
 
 export interface ProxyOptions {
@@ -34,7 +34,7 @@ const againMs = 100;
 
 /** A request or upgrade, and how to forward it once it can enter. */
 interface Visit {
-  readonly app: AppView;
+  readonly destination: Destination;
   readonly request: IncomingMessage;
   readonly signal: AbortSignal;
   readonly patience: Patience;
@@ -87,33 +87,36 @@ export function createProxy(options: ProxyOptions): Server {
     to.onClose(() => {
       clientGone.abort(new Error('the client is gone'));
     });
-    const app = directory.find(request.headers.host);
-    if (app === undefined) {
+    const site = directory.find(request.headers.host);
+    if (site === undefined) {
       replyWithProblem(request, to, new Refusal('unknown', 'There is no app at this address.'));
       return;
     }
+    const { app } = site;
+    const destination = { ...site, url: request.url ?? '/' };
     const isLook = isProbe(request.headers[probeHeader], options.probeToken);
     const over = activity.begin(app.metadata.name, isLook);
     to.onClose(over);
     const client = readClient(request, options.trustedProxies);
     const patience = choosePatience(request, app.view.startupMs + marginMs, app.view.idle !== undefined);
     try {
-      await enter({ app, request, signal: clientGone.signal, patience, pass, isLook, client });
+      await enter({ destination, request, signal: clientGone.signal, patience, pass, isLook, client });
     } catch (error) {
       if (!clientGone.signal.aborted) refuse(request, to, app, patience, error);
     }
   }
 
   /** Holds the request as long as its client waits, and forwards it. */
-  async function enter({ app, request, signal, patience, pass, isLook, client }: Visit): Promise<void> {
+  async function enter({ destination, request, signal, patience, pass, isLook, client }: Visit): Promise<void> {
     const late = new AbortController();
     const timer = setTimeout(() => {
-      late.abort(createLateRefusal(app, patience));
+      late.abort(createLateRefusal(destination.app, patience));
     }, patience.afterMs);
     try {
       for (let attempt = 1; ; attempt += 1) {
         const until = AbortSignal.any([signal, late.signal]);
-        const { socket } = await (isLook ? gate.peek(app, until) : gate.enter(app, until, client));
+        const { socket, url } = await (isLook ? gate.peek(destination, until) : gate.enter(destination, until, client));
+        request.url = url;
         try {
           await pass(socket);
           return;

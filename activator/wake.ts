@@ -64,8 +64,7 @@ export function startWake(name: string, { directory, activity, ask, onMeasured }
     const { view } = app;
     requestWake(view);
     if (activity.isClosed(name, view.restNumber)) return false;
-    for (const backend of directory.listBackends(name))
-      if (await isAccepting(backend, backend.isReady ? undefined : view.healthPath)) return true;
+    for (const backend of directory.listBackends(name)) if (await isOpen(backend, view.healthPath)) return true;
     if (view.idle?.state !== 'Asleep') throwFailure(view);
     return false;
   }
@@ -142,6 +141,18 @@ export function dial({ address, port }: Backend, timeoutMs: number, signal?: Abo
 /** A new pod may drop packets until its network is open, and the kernel would then wait a second to try again. */
 const attemptMs = 150;
 const healthMs = 1_000;
+
+/** True when every component that listens takes requests: no visitor meets a page without its API. */
+async function isOpen(backend: Backend, healthPath: string | undefined): Promise<boolean> {
+  const { components, port, isReady } = backend;
+  const listening = components?.filter((each) => each.port !== undefined) ?? [{ port, healthPath }];
+  const answers = await Promise.all(
+    listening.map((each) =>
+      isAccepting({ ...backend, port: each.port ?? port }, isReady ? undefined : each.healthPath),
+    ),
+  );
+  return answers.every(Boolean);
+}
 
 /** True when the app accepts connections and, if it has a health path, reports that it is healthy. */
 export async function isAccepting(backend: Backend, healthPath: string | undefined): Promise<boolean> {

@@ -89,6 +89,7 @@ export interface ApiOptions {
   readonly jobTimes?: ToolsOptions['jobTimes'];
   readonly pushTimes?: AgentStart['pushTimes'] | undefined;
   readonly operationDiscovery?: AppsOptions['operationDiscovery'];
+  readonly mcpSessions?: AppsOptions['mcpSessions'];
 }
 
 export interface Api {
@@ -149,6 +150,7 @@ export function createApi(options: ApiOptions): Api {
     models,
     workers,
     ...(options.operationDiscovery === undefined ? {} : { operationDiscovery: options.operationDiscovery }),
+    ...(options.mcpSessions === undefined ? {} : { mcpSessions: options.mcpSessions }),
   });
   const metering = startMetering({
     settings: options.metering ?? readMeteringSettings({}),

@@ -73,6 +73,7 @@ const submitting = createSubmitEndpoints({
   ownershipSecret: models.appTokenSecret,
   logStreams: config.logStreams,
   openLog: createLogOpener(connection, config.buildsNamespace),
+  findOperationsFault: (slug) => api.apps.findOperations(slug)?.fault,
   metrics: createSubmitMetrics(registry),
 });
 const api = createApi({

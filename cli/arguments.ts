@@ -36,8 +36,8 @@ const usage = `usage: npm run up -- [--kind | --base-images LIST] [--tools LIST]
   --kind           use a kind cluster in Docker, even where the one-machine node can run
   --context NAME   install on an existing cluster: the kubeconfig context NAME
   --values FILE    chart values for that cluster (see charts/moorage/values.yaml)
-  --base-images LIST  also build and keep these base images: all, planned (those of the languages that
-                   Moorage plans), or names such as golang,java,python-3.12
+  --base-images LIST  make these base images now, rather than when an app first needs them: all, planned
+                   (those of the languages that Moorage plans), or names such as golang,java,python-3.12
   --tools LIST     services behind tools to run once Moorage answers: all (the default), none, or some of
                    speech, languagetool, pdftranslator, gotenberg, searxng
   --https-port N   port of the gateway on this machine (443)

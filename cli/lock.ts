@@ -1,8 +1,12 @@
 // Lets one `up` or `down` run at a time. A lock whose holder has died is taken over.
 import { link, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { readText } from '../localnode/files.ts';
 import { parseStartTime } from '../localnode/node/daemons/processes.ts';
+
+/** Held by `up`, by `down` and while an image is made. Outside the folders that `down` removes. */
+export const lock = '/run/lock/moorage.lock';
 
 /** Identifies a process by its ID and, where there is a /proc, its start time; undefined if it is not alive. */
 async function identifyProcess(pid: number): Promise<string | undefined> {
@@ -14,6 +18,21 @@ async function identifyProcess(pid: number): Promise<string | undefined> {
     return String(pid);
   } catch {
     return undefined;
+  }
+}
+
+/** A live process holds the lock. */
+class LockedError extends Error {}
+
+/** Waits until the lock is free, and does the same. */
+export async function waitForLock<T>(path: string, body: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await runWithLock(path, body);
+    } catch (error) {
+      if (!(error instanceof LockedError)) throw error;
+      await sleep(1_000);
+    }
   }
 }
 
@@ -36,7 +55,7 @@ export async function runWithLock<T>(path: string, body: () => Promise<T>): Prom
       const holder = await readText(path);
       const pid = Number.parseInt(holder ?? '', 10);
       if (holder !== undefined && (await identifyProcess(pid)) === holder)
-        throw new Error(`another \`up\` or \`down\` is in progress (process ${pid}): wait until it ends`);
+        throw new LockedError(`another \`up\` or \`down\` is in progress (process ${pid}): wait until it ends`);
       await rm(path, { force: true });
     }
     try {

@@ -87,6 +87,7 @@ function toInstallationConfig(read: z.output<typeof operatorEnvironment>): Insta
       mirror: read.MOORAGE_REGISTRY_MIRROR,
       mirrorOf: read.MOORAGE_REGISTRY_MIRROR_OF,
       missingImages: read.MOORAGE_MISSING_IMAGES,
+      imagesOnDemand: read.MOORAGE_IMAGES_ON_DEMAND,
     },
     pipeline: {
       image: read.MOORAGE_PIPELINE_IMAGE,

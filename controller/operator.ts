@@ -25,6 +25,7 @@ import { createDiskMetrics, createDiskReader, createSpace, createSpaceMetrics } 
 import { isNapping } from './steps/deploy/rest.ts';
 import { resolveRevision } from './steps/source/source.ts';
 import { createComputeReporter } from './usage/compute.ts';
+import { createWorkerRecord } from './usage/busy-workers.ts';
 import { createUsageReader, createUsageTask } from './usage/usage.ts';
 
 const certificateMs = 300_000;
@@ -74,7 +75,12 @@ export async function runOperator(): Promise<void> {
   const idle =
     config.idle === undefined
       ? undefined
-      : { pool: createActivatorPool(client, config.systemNamespace), record: createActivityRecord(3 * activityMs) };
+      : {
+          pool: createActivatorPool(client, config.systemNamespace),
+          record: createActivityRecord(3 * activityMs),
+          // The kubelet measures less often than it is asked.
+          workers: usageMs > 0 ? createWorkerRecord(4 * usageMs + 60_000) : undefined,
+        };
   const apps = createHostedAppController({
     ...{ client, caches, config, recorder, space, resyncMs, log, registry, idle },
     pruner: prune ? pruner : undefined,
@@ -88,10 +94,10 @@ export async function runOperator(): Promise<void> {
       getApp: (name) => caches.apps.get(`${config.appsNamespace}/${name}`),
     }),
   );
+  const enqueueApp = (app: string): void => {
+    apps.enqueue(`${config.appsNamespace}/${app}`);
+  };
   if (idle !== undefined) {
-    const enqueueApp = (app: string): void => {
-      apps.enqueue(`${config.appsNamespace}/${app}`);
-    };
     const task = createActivityTask({
       ...idle,
       intervalMs: activityMs,
@@ -123,6 +129,7 @@ export async function runOperator(): Promise<void> {
       listPods: () => caches.pods.list(),
       isFitted: (pod) => !isNapping(pod),
       report: compute,
+      observe: (pods, findUse) => idle?.workers?.observe(pods, findUse, Date.now()).forEach(enqueueApp),
     });
     manager.addLeaderTask('usage', task);
   }

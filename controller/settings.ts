@@ -96,6 +96,12 @@ export const operatorEnvironment = z.object({
     description:
       'Base images that plans of languages start from, and that the mirror does not have, such as golang:1.26-bookworm: an app that needs one is rejected with that reason, or gets another version with a warning.',
   }),
+  MOORAGE_IMAGES_ON_DEMAND: defineSetting(kinds.list(z.string(), list), {
+    value: 'registry.imagesOnDemand',
+    default: [],
+    description:
+      'Images that something next to this installation makes when an app first needs them, such as golang:1.26-bookworm: the app lists them in status.neededImages and waits until the annotation moorage.dev/prepared-images says that they are ready.',
+  }),
   MOORAGE_REGISTRY_CACHE: flag.default(true).describe('true: layers of builds are cached in the registry.'),
   MOORAGE_REGISTRY_PRUNE: defineSetting(kinds.flag, {
     value: 'registry.prune',

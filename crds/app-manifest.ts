@@ -2,8 +2,9 @@
 import { z } from 'zod';
 import { parseDuration } from '../lib/values.ts';
 import { services as servicesField } from './backing-services.ts';
+import { authorComponents, hasProcessFields, isRunning, onlyInComponents } from './components.ts';
 import { agents, author, build, listing, run, source, metering } from './hosted-app.ts';
-import { quantity, parseQuantityValue } from './values.ts';
+import { declaredMcp, quantity, parseQuantityValue } from './values.ts';
 
 /** The file is at the top level of the repository, whatever source.path is. */
 export const manifestFile = 'moorage.yaml';
@@ -14,10 +15,12 @@ export const authorLimits = {
   run: { cpu: '2', memory: '2Gi', disk: '5Gi', startupTime: '10m', idleAfter: '24h' },
   volumes: { count: 2, size: '5Gi' },
   services: { count: 4, memory: '1Gi', disk: '5Gi' },
+  /** Of all components of an app together. */
+  components: { cpu: '4', memory: '4Gi', disk: '10Gi' },
 } as const;
 
 /** Maximum size of the settings as JSON, which is how the pipeline reports them to the operator. */
-export const maximumManifestBytes = 2_000;
+export const maximumManifestBytes = 12_000;
 
 /** A duration of the spec with a maximum for authors. */
 function limitDuration(field: z.ZodDefault<z.ZodString>, subject: string, maximum: string): z.ZodString {
@@ -59,6 +62,9 @@ const volumes = run.shape.volumes
     error: 'two volumes have the same path; give each its own',
   });
 
+const isBrief = (text: string | undefined): boolean =>
+  text === undefined || parseDuration(text) <= parseDuration(authorLimits.run.startupTime);
+
 const isWithin = (value: string | undefined, maximum: string): boolean =>
   value === undefined || (parseQuantityValue(value) ?? Infinity) <= (parseQuantityValue(maximum) ?? 0);
 
@@ -89,7 +95,7 @@ export const contact = z
   .regex(oneLine, 'must not contain control characters')
   .regex(contactForm, 'must be an e-mail address or a URL');
 
-export const appManifest = z.strictObject({
+const manifestFields = z.strictObject({
   source: z.strictObject({ path: source.shape.path.unwrap().optional() }).optional(),
   build: z
     .strictObject({
@@ -127,6 +133,26 @@ export const appManifest = z.strictObject({
         .optional(),
     })
     .optional(),
+  components: authorComponents
+    .refine((list) => list.every(({ startupTime }) => isBrief(startupTime)), {
+      error: `startupTime can be at most ${authorLimits.run.startupTime} here`,
+    })
+    .refine(
+      (list) =>
+        new Set(list.flatMap(({ volumes: own = [] }) => own.map(({ name }) => name))).size <=
+        authorLimits.volumes.count,
+      {
+        error: `at most ${authorLimits.volumes.count} volumes are allowed here`,
+      },
+    )
+    .refine(
+      (list) =>
+        list.every(({ volumes: own = [] }) => own.every(({ size }) => isWithin(size, authorLimits.volumes.size))),
+      {
+        error: `a volume can have at most ${authorLimits.volumes.size} here`,
+      },
+    )
+    .optional(),
   services: services.optional(),
   agents: z
     .strictObject({
@@ -135,6 +161,7 @@ export const appManifest = z.strictObject({
       mcp: agents.shape.mcp.unwrap().optional(),
     })
     .optional(),
+  mcp: declaredMcp.optional(),
   metering: z.strictObject({ free: metering.shape.free.unwrap().optional() }).optional(),
   listing: z
     .strictObject({
@@ -146,10 +173,43 @@ export const appManifest = z.strictObject({
     .optional(),
   author: z.strictObject({ contact: contact.optional().describe(author.shape.contact.description ?? '') }).optional(),
 });
+
+export const appManifest = manifestFields.superRefine((manifest, context) => {
+  if ((manifest.components ?? []).length === 0) return;
+  if (hasProcessFields(manifest)) context.addIssue({ code: 'custom', path: ['components'], message: onlyInComponents });
+  const services = new Set(manifest.services?.map(({ name }) => name));
+  const twice = manifest.components?.find(({ name }) => services.has(name));
+  if (twice !== undefined)
+    context.addIssue({
+      code: 'custom',
+      path: ['components'],
+      message: `a component and a service are both named ${twice.name}, and each is reached at its name; rename one of them`,
+    });
+  for (const resource of ['cpu', 'memory', 'disk'] as const) {
+    const limit = authorLimits.components[resource];
+    if (sumResources(manifest, resource) > (parseQuantityValue(limit) ?? 0))
+      context.addIssue({
+        code: 'custom',
+        path: ['components'],
+        message: `all components together can have at most ${limit} of ${resource} here; lower resources.${resource} of some, or run.resources.${resource} for all that set none`,
+      });
+  }
+});
 export type AppManifest = z.infer<typeof appManifest>;
 
+/** What the running components of a manifest take together, in cores or bytes. */
+function sumResources(
+  { components = [], run: own = {} }: z.infer<typeof manifestFields>,
+  resource: 'cpu' | 'memory' | 'disk',
+): number {
+  const usual = own.resources?.[resource] ?? run.shape.resources.parse({})[resource];
+  return components
+    .filter(isRunning)
+    .reduce((sum, { resources }) => sum + (parseQuantityValue(resources?.[resource] ?? usual) ?? Infinity), 0);
+}
+
 /** What the pipeline reports: the settings of moorage.yaml, over those that files for other platforms gave. */
-export const reportedSettings = appManifest.extend({
+export const reportedSettings = manifestFields.extend({
   platform: z
     .strictObject({
       file: z.string().max(200).describe('The file, such as compose.yaml.'),

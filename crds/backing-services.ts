@@ -1,6 +1,6 @@
 // Defines the backing services of an app (spec.services): databases and stores that run next to it, for it alone.
 import { z } from 'zod';
-import { listBy, createPatternRule, addRules, environmentName, quantity } from './values.ts';
+import { listBy, createNameRule, createPatternRule, addRules, environmentName, quantity } from './values.ts';
 
 /** Types of service. The images of an installation decide which of them it offers. */
 export const serviceTypes = [
@@ -20,18 +20,11 @@ const variable = z.strictObject({
   value: z.string().max(4_096).describe('Value, used literally.'),
 });
 
-export const serviceName = addRules(
-  z.string().max(30),
-  createPatternRule(
-    '^[a-z]([-a-z0-9]*[a-z0-9])?$',
-    'the name of a service has lower-case letters, digits and inner hyphens, and starts with a letter',
-  ),
-  {
-    cel: `self != 'localhost'`,
-    isValid: (name) => name !== 'localhost',
-    message: 'localhost is the app itself; give the service another name',
-  },
-);
+export const serviceName = addRules(z.string().max(30), createNameRule('the name of a service'), {
+  cel: `self != 'localhost'`,
+  isValid: (name) => name !== 'localhost',
+  message: 'localhost is the app itself; give the service another name',
+});
 
 const version = addRules(
   z.string().max(40),

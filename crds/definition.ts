@@ -108,7 +108,7 @@ const nameRules: readonly (Validation & { fieldPath: string; optionalOldSelf?: b
     rule: `oldSelf.hasValue() || !(self.metadata.name in [${[...reservedSlugs].sort().map(toCelString).join(', ')}] || self.metadata.name.matches(${toCelString(reservedPattern)}))`,
     optionalOldSelf: true,
     message:
-      'metadata.name is a subdomain of the platform itself, or one that programs or people trust by its name; choose another name',
+      'metadata.name is a subdomain of the platform itself, one that programs or people trust by its name, or has two hyphens in a row, which come between an app and its component; choose another name',
   },
 ];
 

@@ -58,12 +58,15 @@ export const layeredFields: readonly (readonly string[])[] = listFields(
   z.toJSONSchema(appManifest, { io: 'input', unrepresentable: 'any' }),
 ).filter((path) => readAt(defaults, path) !== undefined);
 
+/** Fields that no CRD has ever filled in, since they are newer than that. */
+const neverStored: ReadonlySet<string> = new Set(['components']);
+
 /**
  * Whether a stored spec has every one of those fields. The CRD of earlier versions filled them all in, and people never
  * write them all, so such defaults count as not set.
  */
 export function hasEveryDefault(spec: StoredSpec): boolean {
-  return layeredFields.every((path) => readAt(spec, path) !== undefined);
+  return layeredFields.every((path) => neverStored.has(path.join('.')) || readAt(spec, path) !== undefined);
 }
 
 /** Fields that a stored spec sets to their default, such as `agents.enabled`: the author's file cannot change them. */
@@ -190,6 +193,7 @@ const open: ReadonlySet<string> = new Set([
   'run.resources.memory',
   'run.resources.disk',
   'agents.enabled',
+  'mcp.transport',
   'listing.title',
   'listing.description',
   'listing.category',

@@ -1,21 +1,28 @@
 // Defines HostedApp: every field of the spec, its default, its bounds and its meaning. The status is in status.ts.
 import { z } from 'zod';
 import { services } from './backing-services.ts';
+import { components, hasProcessFields, onlyInComponents } from './components.ts';
 import { strategies } from './languages.ts';
 import { status } from './status.ts';
 import {
-  appVariableName,
+  appVariable,
   duration,
-  environmentName,
+  healthPath,
   idleAfter,
   idleDepth,
   makeImmutable,
   listBy,
+  mcp,
   createPatternRule,
   createNoParentSegmentRule,
+  portNumber,
   quantity,
   relativePath,
   addRules,
+  secretReference,
+  stageName,
+  variable,
+  volume,
 } from './values.ts';
 
 export {
@@ -32,18 +39,6 @@ export {
   type Plan,
 } from './status.ts';
 export { strategies } from './languages.ts';
-
-const value = z.string().max(32_768).describe('Value, used literally; references such as $(NAME) are not expanded.');
-
-const variable = z.strictObject({
-  name: environmentName.describe('Name of the variable.'),
-  value,
-});
-
-const appVariable = z.strictObject({
-  name: appVariableName.describe('Name of the variable. PORT is set by the platform.'),
-  value,
-});
 
 const repository = addRules(
   z.string().max(512),
@@ -97,15 +92,7 @@ export const build = z.strictObject({
   dockerfile: relativePath('dockerfile')
     .default('Dockerfile')
     .describe('Path of the Dockerfile, relative to source.path.'),
-  target: addRules(
-    z.string().max(100),
-    createPatternRule(
-      '^[A-Za-z][A-Za-z0-9_.-]*$',
-      'target must be the name of a stage: letters, digits, "_", "." and "-"',
-    ),
-  )
-    .optional()
-    .describe('Dockerfile stage to build. Defaults to the last one.'),
+  target: stageName.optional().describe('Dockerfile stage to build. Defaults to the last one.'),
   args: listBy(z.array(variable).max(64), 'name')
     .default([])
     .describe('Build arguments. They are recorded in the image history, so never put a secret here.'),
@@ -130,55 +117,8 @@ const runResources = z.strictObject({
     .describe('Temporary disk limit of each replica, from 16Mi to 100Gi.'),
 });
 
-const secretReference = z.strictObject({
-  name: appVariableName.describe('Name of the environment variable in the app.'),
-  secret: addRules(
-    z.string().max(253),
-    createPatternRule(
-      '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$',
-      'secret must be the name of a Secret: lower-case letters, digits, "-" and "."',
-    ),
-  ).describe('Name of a Secret in the namespace of the app.'),
-  key: addRules(
-    z.string().max(253),
-    createPatternRule('^[-._A-Za-z0-9]+$', 'key must be a key of that Secret: letters, digits, "-", "_" and "."'),
-  ).describe('Key in that Secret.'),
-});
-
-const mountPath = addRules(
-  z.string().max(200),
-  createPatternRule(
-    String.raw`^(/[^\x00-\x1f\x7f:\\/]+)+$`,
-    'path must be absolute and name a folder below /, like /data, without ":" and without a slash at its end',
-  ),
-  createNoParentSegmentRule('path'),
-  {
-    cel: `!self.matches('^/(proc|sys|dev|etc)(/.*)?$')`,
-    isValid: (path) => !/^\/(proc|sys|dev|etc)(\/|$)/.test(path),
-    message:
-      'path must not be in /proc, /sys, /dev or /etc, which are reserved for the platform; use a folder like /data',
-  },
-);
-
-const volume = z.strictObject({
-  name: addRules(
-    z.string().max(30),
-    createPatternRule(
-      '^[a-z]([-a-z0-9]*[a-z0-9])?$',
-      'the name of a volume has lower-case letters, digits and inner hyphens, and starts with a letter',
-    ),
-  ).describe('Name of the volume, a DNS label of at most 30 characters.'),
-  path: mountPath.describe('Absolute path at which the volume is mounted; not in /proc, /sys, /dev or /etc.'),
-  size: quantity('size', '1Mi', '1Ti')
-    .default('1Gi')
-    .describe('Size of the volume. It can be increased later if the storage class allows it, but never decreased.'),
-});
-
 const runFields = z.strictObject({
-  port: z
-    .int()
-    .min(1)
-    .max(65_535)
+  port: portNumber
     .optional()
     .describe(
       'TCP port on which the app listens for HTTP, from 1 to 65535; passed to the app as $PORT. Defaults to the port of the build plan or the image, or 8080.',
@@ -193,7 +133,7 @@ const runFields = z.strictObject({
   env: listBy(z.array(appVariable).max(128), 'name')
     .default([])
     .describe(
-      'Environment variables of the running app. Anyone who can read the HostedApp can read them: keep keys and passwords in secrets. The value ${{secret}} is replaced by 64 random hexadecimal digits, which stay the same for the life of the app; ${{app.host}} and ${{app.url}} in a value are replaced by the host name and the URL of the app.',
+      'Environment variables of the running app. Anyone who can read the HostedApp can read them: keep keys and passwords in secrets. The value ${{secret}} is replaced by 64 random hexadecimal digits, which stay the same for the life of the app; ${{app.host}} and ${{app.url}} in a value are replaced by the host name and the URL of the app, and ${{app.<subdomain>.host}} and ${{app.<subdomain>.url}} by those of a component with a subdomain.',
     ),
   secrets: listBy(z.array(secretReference).max(64), 'name')
     .default([])
@@ -205,10 +145,7 @@ const runFields = z.strictObject({
     .max(20)
     .default(1)
     .describe('Number of replicas, from 0 to 20. With 0, nothing responds at the URL.'),
-  healthPath: addRules(
-    z.string().max(200),
-    createPatternRule(String.raw`^/[\x21-\x7e]*$`, 'healthPath must start with / and have no space, like /healthz'),
-  )
+  healthPath: healthPath
     .optional()
     .describe(
       'Path that responds with a status from 200 to 399 when the app is ready. If not set, the app is ready when its port accepts connections.',
@@ -409,7 +346,7 @@ export const submission = z.strictObject({
     .describe('One-line description given with the submission. Used if listing.description is not set.'),
 });
 
-export const spec = z.strictObject({
+const specFields = z.strictObject({
   source: source.describe("Source of the app's code."),
   build: build.prefault({}).describe('How the image is built. A change rebuilds the current commit.'),
   review: review
@@ -420,6 +357,11 @@ export const spec = z.strictObject({
     .describe(
       'How the app runs. It must listen for HTTP on all addresses (0.0.0.0) at $PORT. It runs without a Kubernetes token, within its resource limits.',
     ),
+  components: components
+    .default([])
+    .describe(
+      'Processes of the app, if it has several. They run in one pod and are built, released, rolled back, woken and put to rest as one. Fields of run that describe one process (port, command, healthPath, volumes) and build.strategy, dockerfile, target and args, and mcp are then set in each component. Defaults to one web component that run and build describe.',
+    ),
   services: services
     .default([])
     .describe(
@@ -427,6 +369,7 @@ export const spec = z.strictObject({
     ),
   models: models.prefault({}).describe('Whether the app can call models, and its budget.'),
   agents: agents.prefault({}).describe('How agents can use the app.'),
+  mcp: mcp.prefault({}).describe('How the app starts if it is an MCP server.'),
   metering: metering.prefault({}).describe('Which visitor requests count as uses.'),
   listing: listing.prefault({}).describe('How the app is shown in the catalog.'),
   author: author.prefault({}).describe('The author of the app.'),
@@ -446,6 +389,26 @@ export const spec = z.strictObject({
     .default(false)
     .describe('If true, no replicas run and no builds start. The app keeps its data and address.'),
 });
+
+const formatAbsence = (section: string, fields: readonly string[]): string =>
+  `(!has(self.${section}) || (${fields.map((field) => `!has(self.${section}.${field})`).join(' && ')}))`;
+
+export const spec = addRules(
+  specFields,
+  {
+    cel: `!has(self.components) || self.components.size() == 0 || (${formatAbsence('run', ['port', 'command', 'healthPath', 'volumes'])} && ${formatAbsence('build', ['strategy', 'dockerfile', 'target', 'args'])} && ${formatAbsence('mcp', ['transport', 'command'])})`,
+    isValid: ({ components: list, run: own, build: ownBuild, mcp: ownMcp }) =>
+      list.length === 0 || !hasProcessFields({ run: own, build: ownBuild, mcp: ownMcp }),
+    message: onlyInComponents,
+  },
+  {
+    cel: `!has(self.components) || !has(self.run) || !has(self.run.replicas) || self.run.replicas <= 1 || self.components.all(one, !has(one.volumes) || one.volumes.size() == 0)`,
+    isValid: ({ components: list, run: { replicas } }) =>
+      replicas <= 1 || list.every(({ volumes = [] }) => volumes.length === 0),
+    message:
+      'an app with volumes can have at most one replica, since a volume is mounted by one; set replicas to 1 or remove volumes',
+  },
+);
 
 export type HostedAppSpec = z.infer<typeof spec>;
 /** A spec as it is stored: fields that an author can set are there only if someone set them. */

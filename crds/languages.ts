@@ -65,7 +65,7 @@ export const languages = {
     programs: [
       ...['gunicorn', 'uvicorn', 'hypercorn', 'daphne', 'uwsgi', 'waitress-serve', 'python3?', 'streamlit', 'flask'],
     ],
-    // The first that fits is used: most pinned packages have wheels for 3.11.
+    // The first is used if neither a file nor the day of the commit shows a version.
     images: [
       { version: '3.11', image: 'python:3.11-slim-bookworm' },
       { version: '3.13', image: 'python:3.13-slim-trixie' },
@@ -80,7 +80,7 @@ export const languages = {
         '`requirements.txt`, `pyproject.toml`, `uv.lock`, `poetry.lock`, `Pipfile`, `environment.yml`, `setup.py`',
       packages: 'the lock file, else the list',
       start: 'Procfile, a known framework, a main file, or a command of `[project.scripts]`',
-      version: '[from its files](#python), else 3.11',
+      version: '[from its files](#python), else by the wheels of its packages and the day of the commit',
     },
   },
   node: {

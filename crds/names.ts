@@ -46,6 +46,8 @@ export const annotations = {
   poll: 'moorage.dev/poll',
   /** On a HostedApp: the number of the rest (status.idle.number) that is to end. Written by the activator. */
   wake: 'moorage.dev/wake',
+  /** On a HostedApp: states of the images of status.neededImages, JSON. Written by the installation's image maker. */
+  preparedImages: 'moorage.dev/prepared-images',
   /** On a HostedApp: its title and its description in Chinese, for the catalog. */
   titleZh: 'moorage.dev/title-zh',
   descriptionZh: 'moorage.dev/description-zh',
@@ -69,8 +71,12 @@ export const annotations = {
   disk: 'moorage.dev/disk',
   /** On app pods: image by digest, as it was built. */
   image: 'moorage.dev/image',
+  /** On pods of an app with several components: hash of the images of all, also of those that run no container of the pod. */
+  imagesHash: 'moorage.dev/images-hash',
   /** On app pods: port that they listen on. */
   port: 'moorage.dev/port',
+  /** On pods of an app with several components: these, with their ports and routes, JSON (crds/routes.ts). */
+  components: 'moorage.dev/components',
   /** On what runs a backing service of an app: name of that service. */
   service: 'moorage.dev/service',
   /** On a claim: what the names of the app's data are made from (status.dataKey of its HostedApp). */
@@ -83,6 +89,8 @@ export const annotations = {
   deleteAfter: 'moorage.dev/delete-after',
   /** On objects that start a new image of an app while the old one serves, before it replaces it. */
   trial: 'moorage.dev/trial',
+  /** On what runs a task or cron component of an app: name of that component. */
+  task: 'moorage.dev/task',
   /** On app pods: hash of the template that they were made from. */
   template: 'moorage.dev/template',
   /** On a Deployment: the release that it runs, JSON. */
@@ -98,8 +106,17 @@ export const annotations = {
 /** Component of pods that only try a new image: no request reaches them. */
 export const trialComponent = 'trial';
 
+/** Component of pods that run a task or cron component of an app: no request reaches them. */
+export const taskComponent = 'task';
+
 /** Header of the platform's own requests to an app. They wake no app and are not counted as uses. */
 export const probeHeader = 'moorage-probe';
+
+/**
+ * Header with the values of a caller for variables of an MCP server: a JSON object. The bridge in the app sets them for the
+ * process of the session that starts with the message, and they are neither stored nor logged.
+ */
+export const mcpEnvironmentHeader = 'Moorage-Mcp-Environment';
 
 /** Service of the activator in the namespace of the installation, and the ports of its pods. */
 export const activator = { name: 'moorage-activator', component: 'activator', port: 8080, controlPort: 8082 } as const;
@@ -139,6 +156,30 @@ export function formatAppHost(app: string, { domain }: AppsSite): string {
   return `${app}.${domain}`;
 }
 
+/** Separates an app from a subdomain of it in a host name, which stays one label: a certificate for *.<domain> covers it. */
+const subdomainMark = '--';
+
+/** First label of the host name of a component that has its own. */
+export function formatSubdomainLabel(app: string, subdomain: string): string {
+  return `${app}${subdomainMark}${subdomain}`;
+}
+
+/** Turns the host name or the URL of an app into that of one of its subdomains. */
+export function addSubdomain(address: string, subdomain: string | undefined): string {
+  if (subdomain === undefined) return address;
+  return address.replace(/^([a-z]+:\/\/)?([^./:]+)/, (_whole, scheme: string | undefined, label: string) => {
+    return `${scheme ?? ''}${formatSubdomainLabel(label, subdomain)}`;
+  });
+}
+
+/** The app and the subdomain in the first label of a host name. An app of an earlier version may have a name with "--". */
+export function parseHostLabel(label: string): { readonly app: string; readonly subdomain: string | undefined } {
+  const at = label.indexOf(subdomainMark);
+  return at < 0
+    ? { app: label, subdomain: undefined }
+    : { app: label.slice(0, at), subdomain: label.slice(at + subdomainMark.length) };
+}
+
 /** URL of an app, as people see it. The operator and the API both use this. */
 export function formatAppUrl(app: string, site: AppsSite): string {
   return new URL(`https://${formatAppHost(app, site)}:${site.port}`).href;
@@ -171,9 +212,9 @@ export function formatImageTag(number: number): string {
   return `build-${number}`;
 }
 
-/** Number of the pipeline that pushed a tag; undefined for any other tag. */
+/** Number of the pipeline that pushed a tag, of whichever component; undefined for any other tag. */
 export function parseImageTag(tag: string): number | undefined {
-  const number = Number(/^build-([1-9][0-9]{0,9})$/.exec(tag)?.[1]);
+  const number = Number(/^build-([1-9][0-9]{0,9})(?:-[a-z][-a-z0-9]*)?$/.exec(tag)?.[1]);
   return Number.isNaN(number) ? undefined : number;
 }
 
@@ -182,6 +223,17 @@ export function parseImageTag(tag: string): number | undefined {
  * alone, which take no additional space.
  */
 export const cacheTags = { all: 'steps', image: 'image' } as const;
+
+/** The tag of an image or a cache for one component of an app that has several: all of them share two repositories. */
+export function formatComponentTag(tag: string, component: string | undefined): string {
+  return component === undefined ? tag : `${tag}-${component}`;
+}
+
+/** What a tag of the layer cache is of, of whichever component; undefined for a tag that no build makes. */
+export function parseCacheTag(tag: string): keyof typeof cacheTags | undefined {
+  const [, name] = /^([a-z]+)(?:-[a-z][-a-z0-9]*)?$/.exec(tag) ?? [];
+  return (['all', 'image'] as const).find((kind) => cacheTags[kind] === name);
+}
 
 // Reserved names: a kept list, with the source of each part.
 
@@ -229,8 +281,11 @@ export const reservedSlugs: ReadonlySet<string> = new Set(
   [ownNames, lookedUpNames, trustedNames, listedNames].flatMap((names) => names.trim().split(/\s+/)),
 );
 
-/** The same names with a number, as servers have them; and labels that stand for other scripts (RFC 5891). */
-export const reservedPattern = '^((dns|ftp|imap|mail|mx|ns|pop|smtp|vpn|web|www?)[0-9]+|[a-z0-9]{2}--.*)$';
+/**
+ * The same names with a number, as servers have them; and labels with two hyphens, which stand for other scripts (RFC 5891)
+ * or for a component of another app.
+ */
+export const reservedPattern = '^((dns|ftp|imap|mail|mx|ns|pop|smtp|vpn|web|www?)[0-9]+|.*--.*)$';
 
 const reservedExpression = new RegExp(reservedPattern);
 

@@ -1,14 +1,73 @@
 // Defines the status of a HostedApp: every field that the operator writes, from conditions to releases and rest.
 import { z } from 'zod';
 import { strategies } from './languages.ts';
-import { listBy, timestamp } from './values.ts';
+import { listBy, mcpTransports, timestamp } from './values.ts';
+
+/** Maximum number of paths in a plan. */
+export const namedPaths = 8;
+
+/** Maximum number of variables that a plan lists. A plan is reported in a message of 4096 bytes. */
+export const maximumMcpVariables = 12;
+
+/** A variable that the files of a repository ask for. */
+export const mcpVariable = z.object({
+  name: z.string().max(80),
+  description: z.string().max(100).optional(),
+  secret: z.boolean().describe('Its value is a secret, such as a key.'),
+  required: z.boolean().describe('The server does not work without it.'),
+});
+
+const mcpPlan = z.object({
+  file: z.string().max(200).describe('The file that shows it.'),
+  transport: z.enum(mcpTransports).describe('What its start command speaks.'),
+  command: z.string().max(300).describe('Start command, as shell text.'),
+  path: z.string().max(100).describe('Path at which the server itself answers; stdio servers answer at /mcp.'),
+  bridged: z
+    .boolean()
+    .describe('A bridge in the container serves streamable HTTP at /mcp: it starts a process for each session.'),
+  environment: z
+    .array(mcpVariable)
+    .max(maximumMcpVariables)
+    .optional()
+    .describe('Variables that the files of the repository ask for.'),
+});
 
 export const plan = z.object({
   strategy: z.enum(strategies).describe('How the image is built.'),
   reason: z.string().max(400).describe('Why this strategy was chosen.'),
   framework: z.string().max(60).optional().describe('Detected framework.'),
   port: z.int().optional().describe('Port on which the planned app listens.'),
+  paths: z
+    .array(z.string().max(200))
+    .max(namedPaths)
+    .optional()
+    .describe('Paths that the README or the code names. They count as its page if there is none at /.'),
+  certainty: z
+    .enum(['certain', 'likely', 'guessed'])
+    .optional()
+    .describe(
+      'How sure the plan is: `certain` if a file states how the app starts, `likely` if its code shows it, `guessed` if nothing contradicts it.',
+    ),
+  otherwise: z
+    .string()
+    .max(300)
+    .optional()
+    .describe('Another reading of the same files that was not chosen, and how to choose it.'),
+  mcp: mcpPlan.optional().describe('How the MCP server starts and is reached. Only for repositories that are one.'),
 });
+
+/** Variables that make a runtime, a loader or a shell run other code, or that the platform sets. */
+const codeVariable =
+  /^(?:LD_|DYLD_|GCONV_|NODE_|NPM_|BUN_|DENO_|PYTHON|PIP_|UV_|RUBY|GEM_|BUNDLE_|PERL|JAVA_|JDK_|_JAVA|DOTNET_|CORECLR_|COMPLUS_|PHP|GIT_|MOORAGE_|MCP_BRIDGE_)|^(?:PATH|HOME|SHELL|IFS|ENV|BASH_ENV|CLASSPATH|GOFLAGS|GODEBUG|EDITOR|VISUAL|PAGER|BROWSER|SSH_ASKPASS|PORT|TMPDIR)$/i;
+
+/**
+ * Lists the variables that a caller may set for its own session with an MCP server: those that the files of the repository
+ * ask for, if the server has a process for each session. One that would be code of the caller is never among them.
+ */
+export function listCallerVariables(server: Plan['mcp']): z.infer<typeof mcpVariable>[] {
+  if (server?.transport !== 'stdio' || !server.bridged) return [];
+  return (server.environment ?? []).filter(({ name }) => !codeVariable.test(name));
+}
 
 export const stages = ['Queued', 'Clone', 'Review', 'Build'] as const;
 
@@ -69,15 +128,47 @@ export const historyEntry = z.object({
   finishedAt: timestamp.optional(),
 });
 
+/** An image that the installation makes when an app first needs it. */
+const neededImage = z.object({
+  image: z.string().max(300).describe('Name with tag, as in a FROM instruction.'),
+  since: timestamp.describe('Since when the app needs it. A state that was reported earlier says nothing about it.'),
+});
+export type NeededImage = z.infer<typeof neededImage>;
+
+/** Starts the message of an app that waits for such an image. */
+export const imageWait = 'Waiting for the image ';
+
 /** Releases that the status keeps, among which a rollback chooses. Their images stay in the registry. */
 export const keptReleases = 4;
+
+/** The image of a component. */
+const componentImage = z.object({
+  name: z.string().max(30).describe('Name of the component.'),
+  image: z.string().describe('Image by digest.'),
+  port: z.int().optional().describe('Port on which it listens, if it does.'),
+  sourceHash: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('Hash of what the image was built from. A commit that does not change it takes the image over.'),
+});
+export type ComponentImage = z.infer<typeof componentImage>;
+
+export const componentImages = z
+  .array(componentImage)
+  .max(8)
+  .optional()
+  .describe(
+    'Images of the components, if the app lists any; then image and port are those of the one that answers at /.',
+  );
 
 /** An image and the settings that it runs with. */
 export const release = z.object({
   image: z.string().describe('Image by digest.'),
   commit: z.string(),
   port: z.int(),
-  settings: z.string().max(4_000).optional().describe('Contents of moorage.yaml of that commit, as JSON.'),
+  components: componentImages,
+  settings: z.string().max(16_000).optional().describe('Contents of moorage.yaml of that commit, as JSON.'),
   attempt: z.string().max(100).optional().describe('The rebuild that produced it, if one was requested.'),
 });
 
@@ -89,11 +180,57 @@ const releaseRecord = z.object({
   bestSeconds: z.int().describe('Longest time that it served before a crash, in seconds.'),
   crashedAt: timestamp.optional().describe('When it last crashed.'),
   goodAt: timestamp.optional().describe('When it had served long enough without a crash to count as good.'),
+  answers: z
+    .boolean()
+    .optional()
+    .describe('Whether its URL showed a page or an API description. Not set if it was never probed.'),
 });
 export type ReleaseRecord = z.infer<typeof releaseRecord>;
 
+/** What the URL of a release answered, until it counts as working. */
+const answer = z.object({
+  template: z.string().max(100).describe('Hash of the pod template of the release.'),
+  commit: z.string(),
+  answeredAt: timestamp.optional().describe('When its URL first showed a page or an API description.'),
+  confirmedAt: timestamp
+    .optional()
+    .describe('When a probe at least 30 s later found the same. Later errors are reported but do not reject it.'),
+  failingSince: timestamp.optional().describe('Since when its URL has failed. Not set while it works.'),
+  instead: z.string().max(200).optional().describe('Path that responds, if there is no page at /.'),
+  rejection: rejection.optional().describe('Why the release does not count as live.'),
+});
+export type Answer = z.infer<typeof answer>;
+
+/** What a container writes outside of volumes. */
+const containerWrites = z.object({
+  startedAt: timestamp.describe('When the container was created whose files these are.'),
+  baseBytes: z.int().optional().describe('What it had written a minute after its start, such as caches.'),
+  bytes: z.int().describe('What it has written, in bytes. Small changes are not recorded.'),
+  lost: z
+    .object({
+      bytes: z.int().describe('What was written after the first minute and is gone.'),
+      at: timestamp.describe('When the container was replaced.'),
+    })
+    .optional()
+    .describe('Set if the container before this one had written more than a little.'),
+});
+
+/** What a release writes outside of its volumes. */
+const written = containerWrites.extend({
+  components: z
+    .array(containerWrites.extend({ name: z.string().max(30).describe('Name of the component.') }))
+    .max(8)
+    .optional()
+    .describe('The same for each component that does not answer at /.'),
+});
+export type Written = z.infer<typeof written>;
+
 /** Fields of the status about releases and how one replaces another. */
 export const rollout = {
+  answer: answer.optional().describe('What the URL of the newest release answered.'),
+  written: written
+    .optional()
+    .describe('What the app has written outside of its volumes. It is lost when the app is restarted or replaced.'),
   releases: z
     .array(releaseRecord)
     .max(keptReleases)
@@ -175,6 +312,18 @@ export const serviceStatus = z.object({
 });
 export type ServiceStatus = z.infer<typeof serviceStatus>;
 
+/** State of a component of an app that lists any. */
+const componentStatus = z.object({
+  name: z.string().describe('Name of the component.'),
+  kind: z.string().describe('What it is.'),
+  ready: z
+    .boolean()
+    .describe('Whether it runs and, with a port, accepts connections. Of a task, whether it ended without an error.'),
+  restarts: z.int().optional().describe('How often it was restarted, of the pod that serves.'),
+  message: z.string().max(500).optional().describe('Why it is not ready.'),
+});
+export type ComponentStatus = z.infer<typeof componentStatus>;
+
 export const status = z.object({
   observedGeneration: z.int().optional().describe('Generation of the spec that this status reflects.'),
   dataKey: z
@@ -241,6 +390,11 @@ export const status = z.object({
     })
     .optional()
     .describe('The newest pipeline.'),
+  neededImages: z
+    .array(neededImage)
+    .max(20)
+    .optional()
+    .describe('Images that the app waits for, because this installation makes them on first use.'),
   plan: plan.optional().describe('How the image is built, and why.'),
   findings: z.array(finding).max(50).optional().describe('Findings of the review of the newest commit.'),
   rejection: rejection.optional().describe('Why the newest commit was rejected. Not set if it was not.'),
@@ -250,7 +404,8 @@ export const status = z.object({
       commit: z.string(),
       inputsHash: z.string().describe('Hash of the build inputs.'),
       port: z.int().optional(),
-      settings: z.string().max(4_000).optional().describe('Contents of moorage.yaml of that commit, as JSON.'),
+      components: componentImages,
+      settings: z.string().max(16_000).optional().describe('Contents of moorage.yaml of that commit, as JSON.'),
       attempt: z.string().max(100).optional().describe('The rebuild that produced it, if one was requested.'),
     })
     .optional()
@@ -271,7 +426,7 @@ export const status = z.object({
   settings: z
     .object({
       commit: z.string(),
-      values: z.string().max(4_000).describe('Contents of moorage.yaml of that commit, as JSON.'),
+      values: z.string().max(16_000).describe('Contents of moorage.yaml of that commit, as JSON.'),
     })
     .optional()
     .describe('Settings in moorage.yaml of the newest reviewed commit. Not set if it has no such file.'),
@@ -313,6 +468,7 @@ export const status = z.object({
     .optional()
     .describe('State of an app that rests when unused. Set while it is reached through the activator.'),
   ...rollout,
+  components: z.array(componentStatus).max(8).optional().describe('State of each component, if the app lists any.'),
   services: z.array(serviceStatus).max(16).optional().describe("State of the app's backing services."),
   history: z.array(historyEntry).max(20).optional().describe('Past pipelines, newest first.'),
   conditions: listBy(z.array(condition).max(32), 'type')

@@ -74,6 +74,14 @@ export function createPatternRule(pattern: string, message: string): Rule<string
   return { cel: `self.matches(${toCelString(pattern)})`, isValid: (text) => expression.test(text), message };
 }
 
+/** The rule of a DNS label that starts with a letter. `subject` starts its message, such as "the name of a volume". */
+export function createNameRule(subject: string): Rule<string> {
+  return createPatternRule(
+    '^[a-z]([-a-z0-9]*[a-z0-9])?$',
+    `${subject} has lower-case letters, digits and inner hyphens, and starts with a letter`,
+  );
+}
+
 const suffixes: Readonly<Record<string, number>> = {
   '': 1,
   m: 1e-3,
@@ -142,6 +150,15 @@ export function createNoParentSegmentRule(subject: string): Rule<string> {
   };
 }
 
+/** Name of a stage of a Dockerfile. */
+export const stageName = addRules(
+  z.string().max(100),
+  createPatternRule(
+    '^[A-Za-z][A-Za-z0-9_.-]*$',
+    'target must be the name of a stage: letters, digits, "_", "." and "-"',
+  ),
+);
+
 /** Name of an environment variable. */
 export const environmentName = addRules(
   z.string().max(128),
@@ -183,3 +200,94 @@ export const idleAfter = addRules(z.string().max(20), {
 });
 
 export const idleDepth = z.enum(['sleep', 'nap']);
+
+// Variables, Secrets and volumes.
+
+const value = z.string().max(32_768).describe('Value, used literally; references such as $(NAME) are not expanded.');
+
+/** A variable with its value. */
+export const variable = z.strictObject({
+  name: environmentName.describe('Name of the variable.'),
+  value,
+});
+
+/** A variable of the running app. */
+export const appVariable = z.strictObject({
+  name: appVariableName.describe('Name of the variable. PORT is set by the platform.'),
+  value,
+});
+
+/** A variable of the running app whose value comes from a Secret. */
+export const secretReference = z.strictObject({
+  name: appVariableName.describe('Name of the environment variable in the app.'),
+  secret: addRules(
+    z.string().max(253),
+    createPatternRule(
+      '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$',
+      'secret must be the name of a Secret: lower-case letters, digits, "-" and "."',
+    ),
+  ).describe('Name of a Secret in the namespace of the app.'),
+  key: addRules(
+    z.string().max(253),
+    createPatternRule('^[-._A-Za-z0-9]+$', 'key must be a key of that Secret: letters, digits, "-", "_" and "."'),
+  ).describe('Key in that Secret.'),
+});
+
+/** Where a volume is mounted. */
+const mountPath = addRules(
+  z.string().max(200),
+  createPatternRule(
+    String.raw`^(/[^\x00-\x1f\x7f:\\/]+)+$`,
+    'path must be absolute and name a folder below /, like /data, without ":" and without a slash at its end',
+  ),
+  createNoParentSegmentRule('path'),
+  {
+    cel: `!self.matches('^/(proc|sys|dev|etc)(/.*)?$')`,
+    isValid: (path) => !/^\/(proc|sys|dev|etc)(\/|$)/.test(path),
+    message:
+      'path must not be in /proc, /sys, /dev or /etc, which are reserved for the platform; use a folder like /data',
+  },
+);
+
+/** A persistent volume and where it is mounted. */
+export const volume = z.strictObject({
+  name: addRules(z.string().max(30), createNameRule('the name of a volume')).describe(
+    'Name of the volume, a DNS label of at most 30 characters.',
+  ),
+  path: mountPath.describe('Absolute path at which the volume is mounted; not in /proc, /sys, /dev or /etc.'),
+  size: quantity('size', '1Mi', '1Ti')
+    .default('1Gi')
+    .describe('Size of the volume. It can be increased later if the storage class allows it, but never decreased.'),
+});
+
+/** A TCP port. */
+export const portNumber = z.int().min(1).max(65_535);
+
+/** How an MCP server is reached, by the names of its specification. */
+export const mcpTransports = ['stdio', 'sse', 'streamable-http'] as const;
+
+const mcpCommand = z.array(z.string().min(1).max(4096)).max(64);
+const mcpCommandText =
+  'Command and arguments that start the MCP server, such as [node, dist/index.js, stdio]. Not run in a shell. Default: what its files show.';
+
+/** How an MCP server starts. */
+export const mcp = z.strictObject({
+  transport: z
+    .enum([...mcpTransports, 'none'])
+    .optional()
+    .describe(
+      'What the start command of an MCP server speaks: stdio and sse are bridged to streamable HTTP at /mcp. none: the repository is not an MCP server. Default: what its files show.',
+    ),
+  command: mcpCommand.default([]).describe(mcpCommandText),
+});
+/** The same without defaults, where only what someone has set counts. */
+export const declaredMcp = z.strictObject({
+  transport: mcp.shape.transport,
+  command: mcpCommand.optional().describe(mcpCommandText),
+});
+
+/** A path that is probed. */
+export const healthPath = addRules(
+  z.string().max(200),
+  createPatternRule(String.raw`^/[\x21-\x7e]*$`, 'healthPath must start with / and have no space, like /healthz'),
+);

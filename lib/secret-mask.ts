@@ -1,4 +1,5 @@
 // Masks secrets in text that others may read: crash logs, build logs, statuses and events.
+import { escapePattern } from './values.ts';
 
 /** Masks the secrets in a text. */
 export type SecretMask = (text: string) => string;
@@ -93,10 +94,6 @@ function measureEntropy(text: string): number {
   const counts = new Map<string, number>();
   for (const character of text) counts.set(character, (counts.get(character) ?? 0) + 1);
   return [...counts.values()].reduce((sum, count) => sum - (count / text.length) * Math.log2(count / text.length), 0);
-}
-
-function escapePattern(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }
 
 const newline = 10;

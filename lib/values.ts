@@ -77,3 +77,16 @@ export function sortAgain<Item>(
   const remaining = previous.filter((item) => added.delete(item));
   return [...remaining, ...[...added].sort(compare)].sort(compare);
 }
+
+/** Escapes what has a meaning in a regular expression. */
+export function escapePattern(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}
+
+/** Writes JSON in ASCII, which is all that a header carries. */
+export function toAsciiJson(value: unknown): string {
+  return JSON.stringify(value).replaceAll(
+    /[^ -~]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}

@@ -1,6 +1,6 @@
-// Small file helpers: atomic writes, content keys, and reads that treat a missing file as absence.
+// Small file helpers: atomic writes and removals, content keys, and reads that treat a missing file as absence.
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 /** Reads a file's text; undefined if the file does not exist. */
@@ -30,6 +30,28 @@ export async function writeText(path: string, text: string, mode = 0o644): Promi
   await rename(draft, path);
   return true;
 }
+
+/**
+ * Removes a folder. It is renamed first, so that a crash leaves either the whole folder or none under its name: no
+ * program starts on half of its data. Call `removeRemains` where the folder is created again.
+ */
+export async function removeFolder(folder: string): Promise<void> {
+  await removeRemains(folder);
+  try {
+    await rename(folder, getDoomedPath(folder));
+  } catch (error) {
+    if (isMissing(error)) return;
+    throw error;
+  }
+  await removeRemains(folder);
+}
+
+/** Removes what a crash of `removeFolder` left behind. */
+export async function removeRemains(folder: string): Promise<void> {
+  await rm(getDoomedPath(folder), { recursive: true, force: true, maxRetries: 3 });
+}
+
+const getDoomedPath = (folder: string): string => `${folder}.removed`;
 
 /** Computes a short digest over parts, each length-prefixed so that no two lists of parts share one. */
 export function computeContentKey(parts: readonly (string | Buffer)[]): string {

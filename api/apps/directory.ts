@@ -1,8 +1,17 @@
 // The directory of live apps: the address of each inside the cluster, and its author. No address comes from a caller.
 import { Problem, createUnknownNameProblem } from '../../lib/problem.ts';
 import { type AppsSite, activator } from '../../crds/names.ts';
+import { listComponents } from '../../crds/components.ts';
 import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
 import { toPublicStatus } from '../../crds/public-status.ts';
+import { listCallerVariables } from '../../crds/status.ts';
+import {
+  assignServicePorts,
+  chooseComponent,
+  formatPortName,
+  stripRoutePath,
+  type RoutedComponent,
+} from '../../crds/routes.ts';
 import { readAuthorship, readRepository, type App, type AppIndex } from './hosted-apps.ts';
 import { describeStatus, resolveUrl } from './status-view.ts';
 import { appNotLive, unknownApp } from './problems.ts';
@@ -25,10 +34,16 @@ export interface Target {
   readonly publicOrigin: string;
   /** The app may rest, so it is reached through the activator. */
   readonly isActivated?: boolean;
+  /** It is asleep, or was when its resource was written. */
+  readonly isResting?: boolean;
+  /** The components of an app that is reached at its Service, which has a port for each; absent if the app is one process. */
+  readonly components?: readonly RoutedComponent[] | undefined;
   /** Git host and owner of its repository. All apps of one author take turns as one caller. */
   readonly author: string;
   /** Undefined if the app's operations are not offered as tools. */
   readonly agentPaths: AgentPaths | undefined;
+  /** Variables that a caller can set for its own session with the app's MCP server. */
+  readonly callerVariables?: ReturnType<typeof listCallerVariables>;
 }
 
 export interface Directory {
@@ -87,16 +102,44 @@ export function createDirectory({
 
 /** Each app has a Service of its name. Requests for apps that may rest go to the activator, which can hold them. */
 function createServiceOrigin(systemNamespace: string): (app: App) => string {
-  return ({ metadata: { name, namespace }, status }) =>
-    status?.idle === undefined && status?.activated !== true
+  return (app) => {
+    const { name, namespace } = app.metadata;
+    return isReachedDirectly(app)
       ? `http://${name}.${namespace}.svc`
       : `http://${activator.name}.${systemNamespace}.svc`;
+  };
+}
+
+function isReachedDirectly({ status }: App): boolean {
+  return status?.idle === undefined && status?.activated !== true;
+}
+
+/** The components that get requests; those of an app behind the activator are chosen there. */
+function listRoutedComponents(app: App, spec: ReturnType<typeof resolveSpec>): readonly RoutedComponent[] | undefined {
+  const { built } = app.status ?? {};
+  if (spec.components.length === 0 || !isReachedDirectly(app)) return undefined;
+  return listComponents(spec).flatMap(({ name, route, port: own }) => {
+    const { image, port = own } = built?.components?.find((each) => each.name === name) ?? {};
+    return route === undefined || image === undefined ? [] : [{ name, image, route, port: port ?? defaultPort }];
+  });
+}
+
+/** Of what listens at a port that nothing names. The Service's own port does not depend on it. */
+const defaultPort = 8080;
+
+/** Where a request for a path of the app goes: an origin inside the cluster, and the path that the component sees. */
+export function resolveDestination({ origin, components }: Target, path: string): { origin: string; path: string } {
+  const component = components === undefined ? undefined : chooseComponent(components, undefined, path);
+  if (components === undefined || component === undefined) return { origin, path };
+  const port = assignServicePorts(components).get(formatPortName(component)) ?? 80;
+  return { origin: `${origin}:${port}`, path: stripRoutePath(path, component.route) };
 }
 
 function readTarget(app: App, originOf: (app: App) => string): Target | undefined {
   const status = toPublicStatus(app);
   if (status.status !== 'live') return undefined;
-  const { agents, listing } = resolveSpec(app, readSettings(app.status?.built?.settings));
+  const spec = resolveSpec(app, readSettings(app.status?.built?.settings));
+  const { agents, listing } = spec;
   return {
     slug: app.metadata.name,
     title: listing.title ?? app.metadata.name,
@@ -104,9 +147,12 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
     commit: status.commit,
     origin: originOf(app),
     isActivated: app.status?.idle !== undefined,
+    isResting: (app.status?.idle?.state ?? 'Awake') !== 'Awake',
+    components: listRoutedComponents(app, spec),
     publicOrigin: new URL(status.url).origin,
     author: readAuthorship(app).author,
     agentPaths: agents.enabled ? { openapi: agents.openapi, mcp: agents.mcp } : undefined,
+    callerVariables: listCallerVariables(app.status?.plan?.mcp),
   };
 }
 

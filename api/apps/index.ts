@@ -15,6 +15,15 @@ export {
 export { formatCallUrl, isOffered, listLiveApps, type Offer, type Site } from './offer.ts';
 export { type Apps, type AppsOptions, startApps } from './start.ts';
 export {
+  appToolPath,
+  appToolResult,
+  appTools,
+  type AppTools,
+  appToolsPath,
+  type ListedAppTool,
+} from './operations/endpoints.ts';
+export {
+  componentView,
   describeStatus,
   idleView,
   type IdleView,

@@ -13,11 +13,14 @@ import { AppClient } from './calls/app-client.ts';
 import type { Directory } from './directory.ts';
 import { createAppEndpoints, createPathCalls } from './calls/endpoints.ts';
 import {
+  createEndpointCheck,
   OperationCache,
   type OperationCacheOptions,
   createOperationDiscoverer,
   createOperationPins,
 } from './operations/operation-cache.ts';
+import { createToolEndpoints } from './operations/endpoints.ts';
+import { McpSessions, type McpSessionLimits } from './operations/mcp-sessions.ts';
 import { createOperationTools } from './operations/tools.ts';
 import { readConfig, secret } from '../../lib/config.ts';
 import { defineSetting, kinds } from '../../lib/settings.ts';
@@ -34,7 +37,9 @@ export interface AppsOptions {
   readonly registry: Registry;
   readonly log: Logger;
   /** Discovery intervals, for tests. */
-  readonly operationDiscovery?: Pick<OperationCacheOptions, 'everyMs' | 'staleMs' | 'limitMs'>;
+  readonly operationDiscovery?: Pick<OperationCacheOptions, 'everyMs' | 'staleMs' | 'limitMs' | 'checkMs' | 'againMs'>;
+  /** Limits of MCP sessions with apps, for tests. */
+  readonly mcpSessions?: Partial<McpSessionLimits>;
 }
 
 export interface Apps {
@@ -59,12 +64,14 @@ export function startApps({
   registry,
   log,
   operationDiscovery = {},
+  mcpSessions = {},
 }: AppsOptions): Apps {
   const appClient = new AppClient(settings);
   const slots = new Slots(concurrency);
   const operationCache = new OperationCache({
     directory,
     discover: createOperationDiscoverer({ appClient, workers }),
+    check: createEndpointCheck(appClient),
     pins: createOperationPins(models.ledger),
     log,
     ...operationDiscovery,
@@ -77,15 +84,20 @@ export function startApps({
     wallet: () => models.ledger.get().wallet,
     metrics: createAppMetrics(registry, () => ({ calls: slots.taken, operations: operationCache.count })),
   });
+  const sessions = new McpSessions(mcpSessions);
   const replays = new Replays({
     name: 'apps',
     database: () => models.ledger.get().database,
     leaseMs: settings.limitMs + 60_000,
   });
+  const more = createOperationTools({ directory, operationCache, calls, appClient, payerFor, sessions });
   return {
-    endpoints: createAppEndpoints({ directory, calls, payerFor, replays }),
+    endpoints: [
+      ...createAppEndpoints({ directory, calls, payerFor, replays }),
+      ...createToolEndpoints({ directory, operationCache, more, calls, baseUrl }),
+    ],
     byPath: createPathCalls({ directory, calls, payerFor, replays, baseUrl }),
-    more: createOperationTools({ directory, operationCache, calls, appClient, payerFor }),
+    more,
     findOperations(slug) {
       const target = directory.find(slug);
       const offered = target === undefined ? undefined : operationCache.getOperations(target);
@@ -97,7 +109,7 @@ export function startApps({
       operationCache.start();
     },
     async stop() {
-      await operationCache.stop();
+      await Promise.all([operationCache.stop(), sessions.stop()]);
       await appClient.close();
     },
   };

@@ -4,6 +4,7 @@ import { findAuthorContact, contactSources, listPublicSettings } from '../../crd
 import { formatAppUrl, type AppsSite } from '../../crds/names.ts';
 import { finding, plan } from '../../crds/hosted-app.ts';
 import { toPublicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
+import { imageWait } from '../../crds/status.ts';
 import { readRepository, type App } from './hosted-apps.ts';
 import { licenseOffer, offerLicense } from './license-offer.ts';
 
@@ -59,6 +60,17 @@ export const idleView = z.object({
 });
 export type IdleView = z.output<typeof idleView>;
 
+/** The state of a component of an app that has several. */
+export const componentView = z.object({
+  name: z.string(),
+  kind: z.string().describe('What it is: web, worker, task or cron.'),
+  ready: z
+    .boolean()
+    .describe('Whether it runs and, with a port, accepts connections. Of a task, whether it ended without an error.'),
+  restarts: z.int().optional().describe('How often it was restarted, in the pod that serves.'),
+  message: z.string().optional().describe('Why it is not ready.'),
+});
+
 /** Response of submit-status, and with `created` and `polled` of a submission. */
 export const statusView = z.looseObject({
   status: z.enum(['live', 'in_pipeline', 'rejected']),
@@ -96,7 +108,17 @@ export const statusView = z.looseObject({
     })
     .optional()
     .describe("Inspection of the app's page through the gateway, once it is live."),
+  operations_fault: z
+    .string()
+    .optional()
+    .describe(
+      'Why agents find no operations of the app although it offers them, or why it does not answer them any more.',
+    ),
   idle: idleView.optional().describe('State of an app that rests when unused. Absent: it always runs.'),
+  components: z
+    .array(componentView)
+    .optional()
+    .describe('State of each component of the release that serves. Absent: the app is one process.'),
   plan: plan.optional().describe('How the image is built, and why.'),
   findings: z.array(finding).optional().describe('Findings of the review, including warnings.'),
   settings: z
@@ -143,6 +165,7 @@ export function toStatusView(app: App, linkBase: LinkBase): StatusView {
     newest_commit: newest,
     page: toPageView(app),
     idle: toIdleView(app),
+    components: app.status?.components,
     plan: made,
     findings: findings?.length === 0 ? undefined : findings,
     // Not from the status, which may contain values that have been hidden since.
@@ -254,6 +277,8 @@ const stageSentences: Readonly<Record<PublicProgress['stage'], string>> = {
 };
 
 function describeProgress(progress: PublicProgress): string {
+  // Nothing is built or started yet.
+  if (progress.message?.startsWith(imageWait) === true) return endSentence(progress.message);
   const position = progress.position === undefined ? '' : ` Position: ${progress.position}.`;
   const waiting = progress.message === undefined ? '' : ` ${endSentence(progress.message)}`;
   return `${stageSentences[progress.stage]}${position}${waiting}`;

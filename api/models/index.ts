@@ -24,6 +24,7 @@ export {
   modelRefused,
   modelsUnconfigured,
   modelTimeout,
+  payerProblems,
   routerUnavailable,
 } from './problems.ts';
 export { RouterClient } from './router/client.ts';

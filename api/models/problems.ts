@@ -1,6 +1,6 @@
 // The kinds of problems that model calls answer with, and the problem of a failed call.
 import { Problem, type ProblemOptions, type ProblemType } from '../../lib/problem.ts';
-import type { Payer } from '../billing/index.ts';
+import { ledgerUnavailable, ledgerUnconfigured, type Payer } from '../billing/index.ts';
 import type { Settlement } from './metered-router.ts';
 import type { FailureKind, RouterFailure } from './router/failures.ts';
 
@@ -98,6 +98,16 @@ export const requestUnknown: ProblemType = {
   description:
     'None of your own uses belongs to a request with this id. With a key, GET /api/usage lists uses, only for that key. Without one, they are found by the X-Request-Id of the response, from the network that sent the request.',
 };
+
+/** What any call that is charged, or that reads its caller's account, can be refused with. */
+export const payerProblems: readonly ProblemType[] = [
+  keyRefused,
+  keyChecksLimited,
+  modelsUnconfigured,
+  routerUnavailable,
+  ledgerUnavailable,
+  ledgerUnconfigured,
+];
 
 export const modelProblems: readonly ProblemType[] = [
   keyRequired,

@@ -5,8 +5,6 @@ import {
   formatMoney,
   isUnguessable,
   type LedgerHandle,
-  ledgerUnavailable,
-  ledgerUnconfigured,
   money,
   type Money,
   type OpenLedger,
@@ -18,7 +16,7 @@ import {
 } from '../billing/index.ts';
 import { defineEndpoint, type Endpoint, createValidationProblem } from '../http/index.ts';
 import type { PayerFor } from './payers.ts';
-import { keyChecksLimited, keyRefused, modelsUnconfigured, requestUnknown, routerUnavailable } from './problems.ts';
+import { payerProblems, requestUnknown } from './problems.ts';
 
 export interface UsageOptions {
   readonly ledger: Pick<LedgerHandle, 'get'>;
@@ -29,15 +27,6 @@ export interface UsageOptions {
 const path = '/api/usage';
 
 const tag = 'models';
-
-const problems = [
-  keyRefused,
-  keyChecksLimited,
-  routerUnavailable,
-  modelsUnconfigured,
-  ledgerUnavailable,
-  ledgerUnconfigured,
-];
 
 const whose =
   'With an API key, your own uses alone. Without one, the address that you call from is shared with others: uses are not listed then, and those of a request are found by its id alone, from the network that sent it.';
@@ -137,7 +126,7 @@ function createListEndpoint({ ledger, payerFor, baseUrl }: UsageOptions): Endpoi
     }),
     output: usage,
     outputDescription: 'Quota, balance and uses.',
-    problems,
+    problems: payerProblems,
     async handler({ query: { state, limit, cursor } }, context) {
       const { database, ledger: accounts } = ledger.get();
       const payer = await payerFor(context);
@@ -232,7 +221,7 @@ function createRequestEndpoint({ ledger, payerFor }: UsageOptions): Endpoint {
     params: z.strictObject({ id: z.string().max(64).describe('Id of the request, or of a call.') }),
     output: request,
     outputDescription: 'The calls of the request, with their costs.',
-    problems: [requestUnknown, ...problems],
+    problems: [requestUnknown, ...payerProblems],
     async handler({ params: { id } }, context) {
       const { database } = ledger.get();
       const { kind, owner } = await payerFor(context);

@@ -1,12 +1,16 @@
 // The page of an app: state, source, use, benchmark, and how to call it.
 import { type ProjectDetail, projectDetail, type TelemetryWindow, windows } from '../catalog/index.ts';
-import { type Endpoint, type Html, html } from '../http/index.ts';
-import { type Calls, createPageEndpoint, type Page } from './page.ts';
+import { appToolPath, appToolResult, appTools, type AppTools, appToolsPath } from '../apps/index.ts';
+import { type Endpoint, type Html, html, type RequestContext } from '../http/index.ts';
+import { Problem } from '../../lib/problem.ts';
+import { readToolArguments, renderTools, type ToolAttempt } from './app-tools.ts';
+import { type Calls, createPageEndpoint, type Page, type PageInput } from './page.ts';
 import {
   renderAuthored,
   renderBadge,
   renderCode,
   renderCommit,
+  renderComponents,
   renderEnglish,
   renderFacts,
   renderMissing,
@@ -15,29 +19,83 @@ import {
   renderTable,
   chooseTranslation,
 } from './parts.ts';
-import type { PageSite, Visit } from './visit.ts';
+import { readField, type PageSite, type Visit } from './visit.ts';
 import { translateCategory } from './front-page.ts';
 
 export function createAppPages(site: PageSite, calls: Calls): Endpoint[] {
   const readProject = calls.find('GET', '/api/projects/{slug}', projectDetail);
   if (readProject === undefined) return [];
+  const list = calls.find('GET', appToolsPath, appTools);
+  const call = calls.find('POST', appToolPath, appToolResult);
+  /** The tools of an app; undefined if it is not live. */
+  const readTools = (context: RequestContext, slug: string): Promise<AppTools | undefined> =>
+    list?.(context, { params: { slug } }).catch((error: unknown) => {
+      if (error instanceof Problem) return undefined;
+      throw error;
+    }) ?? Promise.resolve(undefined);
+  const attemptCall = async (
+    { params, form }: PageInput,
+    tools: AppTools | undefined,
+    visit: Visit,
+    context: RequestContext,
+  ): Promise<ToolAttempt> => {
+    const tool = readField(form, 'tool') ?? '';
+    const listed = tools?.tools.find(({ name }) => name === tool);
+    if (listed === undefined || call === undefined) return { tool, fields: form, fault: visit.text.tools.gone };
+    const { values, invalid } = readToolArguments(listed, form);
+    if (invalid !== undefined) return { tool, fields: form, fault: visit.text.tools.notJson(invalid) };
+    try {
+      const result = await call(context, { params: { ...params, tool }, body: { arguments: values } });
+      return { tool, fields: form, result };
+    } catch (error) {
+      if (error instanceof Problem) return { tool, fields: form, fault: error.message };
+      throw error;
+    }
+  };
   return [
     createPageEndpoint(site, {
       path: '/apps/{slug}',
       operation: 'showApp',
       summary: 'An app',
-      render: async ({ params }, visit, context) => buildAppPage(await readProject(context, { params }), visit),
+      render: async ({ params }, visit, context) => {
+        const app = await readProject(context, { params });
+        return buildAppPage(app, await readTools(context, app.slug), undefined, visit);
+      },
     }),
+    ...(call === undefined
+      ? []
+      : [
+          createPageEndpoint(site, {
+            method: 'POST',
+            path: '/apps/{slug}',
+            operation: 'tryAppTool',
+            summary: 'Call a tool of an app by form',
+            formLimit,
+            render: async (input, visit, context) => {
+              const app = await readProject(context, { params: input.params });
+              const tools = await readTools(context, app.slug);
+              return buildAppPage(app, tools, await attemptCall(input, tools, visit, context), visit);
+            },
+          }),
+        ]),
   ];
 }
 
-function buildAppPage(app: ProjectDetail, visit: Visit): Page {
+const formLimit = 256 * 1024;
+
+function buildAppPage(
+  app: ProjectDetail,
+  tools: AppTools | undefined,
+  attempt: ToolAttempt | undefined,
+  visit: Visit,
+): Page {
   const { text, site } = visit;
   const title = chooseTranslation(visit, app.title, app.title_zh);
   const about = chooseTranslation(visit, app.description, app.description_zh);
   return {
     title,
     description: about,
+    isPrivate: attempt !== undefined,
     json: `/api/projects/${encodeURIComponent(app.slug)}`,
     main: html`<div class="heading">
         <h1>${renderAuthored(title)}</h1>
@@ -49,6 +107,7 @@ function buildAppPage(app: ProjectDetail, visit: Visit): Page {
         <h2 id="about">${text.app.about}</h2>
         ${renderAbout(app, visit)}
       </section>
+      ${renderTools(tools, attempt, visit)}
       <section aria-labelledby="use">
         <h2 id="use">${text.app.telemetry}</h2>
         ${renderTelemetry(app, visit)}
@@ -106,6 +165,7 @@ function renderAbout(app: ProjectDetail, visit: Visit): Html {
     [text.app.commit, typeof app.commit === 'string' ? renderCommit(app.commit) : undefined],
     [text.app.since, typeof app.since === 'string' ? format.dateTime(app.since) : undefined],
     ...listRestFacts(app.idle, visit),
+    [visit.text.app.components, renderComponents(app.components, visit)],
   ]);
 }
 

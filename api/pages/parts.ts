@@ -1,5 +1,6 @@
 // The parts that several pages share: text, links, tables, code and form fields.
 import { type Html, html, trustHtml } from '../http/index.ts';
+import type { StatusView } from '../apps/index.ts';
 import type { ProjectEntry, Rate } from '../catalog/index.ts';
 import type { Visit } from './visit.ts';
 import type { FieldError, Problem } from '../../lib/problem.ts';
@@ -185,4 +186,19 @@ export function renderErrorSummary(title: string, problem: Problem, fields: read
       ${others.map((error) => html`<li>${error.field === '' ? '' : html`<code>${error.field}</code>: `}${renderFieldError(error, visit)}</li>`)}
     </ul>
   </div>`;
+}
+
+/** Each component of an app that has several, with its state. */
+export function renderComponents(components: StatusView['components'], visit: Visit): Html | undefined {
+  const { text, format } = visit;
+  if (components === undefined) return undefined;
+  return html`<ul>
+    ${components.map(({ name, kind, ready, restarts = 0, message }) => {
+      const often = restarts === 0 ? '' : html` · ${text.app.restarts(format.integer(restarts))}`;
+      const why = message === undefined ? '' : html`<br /><small>${renderEnglish(message, visit)}</small>`;
+      return html`<li>
+        <code>${name}</code> (${kind}): ${text.app.componentState[ready ? 'ready' : 'other']}${often}${why}
+      </li>`;
+    })}
+  </ul>`;
 }

@@ -10,6 +10,7 @@ import {
   renderAuthored,
   renderBadge,
   renderCommit,
+  renderComponents,
   renderEnglish,
   renderFacts,
   renderOutwardLink,
@@ -285,6 +286,7 @@ function renderAbout(view: StatusView, visit: Visit): Html {
       text.status.plan,
       view.plan === undefined ? undefined : html`${view.plan.strategy}. ${renderEnglish(view.plan.reason, visit)}`,
     ],
+    [text.app.components, renderComponents(view.components, visit)],
   ]);
 }
 

@@ -15,8 +15,6 @@ import {
   formatMoney,
   idempotencyInFlight,
   idempotencyMismatch,
-  ledgerUnavailable,
-  ledgerUnconfigured,
   formatLowQuotaHeaders,
   parseMoney,
   type Payer,
@@ -27,15 +25,12 @@ import {
 } from '../billing/index.ts';
 import {
   keyOutOfCredit,
-  keyChecksLimited,
-  keyRefused,
   keyRequired,
   modelFailed,
   modelRefused,
-  modelsUnconfigured,
   modelTimeout,
   type PayerFor,
-  routerUnavailable,
+  payerProblems,
 } from '../models/index.ts';
 import type { Delivery, ToolResult, ToolService, ToolRegistry } from './engine/tool-service.ts';
 import type { ArtifactStore } from './engine/artifacts.ts';
@@ -301,12 +296,7 @@ function describeTerms(tool: Tool): string {
 function listProblems(tool: Tool): ProblemType[] {
   return [
     quotaExhausted,
-    keyRefused,
-    keyChecksLimited,
-    modelsUnconfigured,
-    routerUnavailable,
-    ledgerUnavailable,
-    ledgerUnconfigured,
+    ...payerProblems,
     problems.toolFailed,
     problems.serviceTimeout,
     problems.toolLimit,

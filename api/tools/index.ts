@@ -15,6 +15,7 @@ export {
 } from './engine/response.ts';
 export { toEnvelope, createEnvelopeSchema, isEmbeddable } from './engine/response.ts';
 export {
+  type ExternalProgress,
   type ExternalSearch,
   type ExternalToolCall,
   type ExternalTools,

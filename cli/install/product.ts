@@ -37,6 +37,7 @@ import {
   readToolStates,
 } from './tool-services.ts';
 import { getBinaryPath } from '../../localnode/binaries/build.ts';
+import { getRecipe } from '../../localnode/binaries/recipes.ts';
 import { serviceImages, servicesOnDemand, type ImageRecipe, images } from '../../localnode/images/catalog.ts';
 import { confinedClass } from '../../localnode/node/disk/confined.ts';
 import { UsageError } from '../../lib/command-line.ts';
@@ -54,7 +55,11 @@ const manifests: Record<ProductTarget, readonly string[]> = {
 const bases: Record<ProductTarget, readonly string[]> = {
   moorage: ['node-24'],
   'moorage-workers': ['node-24'],
-  'moorage-pipeline': ['node-24', 'buildkit', 'gitleaks'],
+  'moorage-pipeline': ['node-24', 'buildkit', 'gitleaks', 'mcp-bridge'],
+};
+/** The node compiles the bridge itself, because its image of Go is made on demand. */
+const imageArguments: Partial<Record<ProductTarget, Readonly<Record<string, string>>>> = {
+  'moorage-pipeline': { BRIDGE: `moorage/mcp-bridge:${getRecipe('mcp-bridge').version}` },
 };
 
 async function computeProductKey(target: ProductTarget): Promise<string> {
@@ -74,7 +79,7 @@ async function ensureProductImage(
 ): Promise<{ reference: string; detail: string }> {
   const key = await computeProductKey(target);
   const { archive, cached } = await ensureArchive(
-    { name: target, key, context: paths.root, target, compression: 'zstd' },
+    { name: target, key, context: paths.root, target, arguments: { ...imageArguments[target] }, compression: 'zstd' },
     undefined,
     report,
   );
@@ -203,6 +208,7 @@ export class NodeRelease {
       `externalPort=${getPorts().https}`,
       `apps.runtimeClassName=${confinedClass}`,
       `registry.missingImages={${(await findMissingImages(images)).join(',')}}`,
+      `registry.imagesOnDemand={${imagesOnDemand.flatMap(listNames).join(',')}}`,
       ...(await formatBuiltServices()),
       ...(await formatOfferedServices(images)),
       ...computeAppsQuota((await readShares(this.tools)).requests),
@@ -272,15 +278,18 @@ export function listNames({
 }
 
 /**
- * The base images of planned builds that the node's registry lacks, as written in FROM. `coming` are the images that this
- * run builds; earlier runs may have left others.
+ * The base images of planned builds that the node's registry lacks and that it cannot make, as written in FROM. `coming`
+ * are the images that this run builds; earlier runs may have left others.
  */
 export async function findMissingImages(coming: readonly ImageRecipe[]): Promise<string[]> {
-  const built = new Set(coming.flatMap(listNames));
+  const built = new Set([...coming, ...imagesOnDemand].flatMap(listNames));
   const absent = baseImages.filter((image) => !built.has(image));
   const digests = await Promise.all(absent.map((image) => findImageDigest(image)));
   return absent.filter((_, index) => digests[index] === undefined);
 }
+
+/** Images that the image maker makes when an app first needs them. */
+const imagesOnDemand = images.filter(({ on }) => on === 'demand');
 
 /** Chart settings of the images of PostgreSQL and backing services that every node builds, by digest. */
 export async function formatBuiltServices(): Promise<string[]> {
@@ -290,7 +299,7 @@ export async function formatBuiltServices(): Promise<string[]> {
   return [...images, `postgres.image=${await resolveTaggedReference('postgres')}`];
 }
 
-/** Chart settings that offer the backing services whose images are built on demand and exist. */
+/** Chart settings that offer the backing services whose images are made on demand: by digest once they exist. */
 export async function formatOfferedServices(coming: readonly ImageRecipe[]): Promise<string[]> {
   const offers = await Promise.all(
     servicesOnDemand.map(async (image) => {
@@ -298,7 +307,7 @@ export async function formatOfferedServices(coming: readonly ImageRecipe[]): Pro
       const isComing = coming.some((each) => each.name === image.name);
       const digest = isComing ? undefined : await findImageDigest(reference);
       if (digest !== undefined) return `services.images.${image.name}=${reference}@${digest}`;
-      return `services.images.${image.name}=${isComing ? await resolveTaggedReference(image.name) : ''}`;
+      return `services.images.${image.name}=${isComing ? await resolveTaggedReference(image.name) : reference}`;
     }),
   );
   return offers;

@@ -4,7 +4,7 @@ import type { Arguments, Target } from '../arguments.ts';
 import { selectImages, NodeRelease, createProductSteps } from '../install/product.ts';
 import { annotations } from '../../crds/names.ts';
 import { createToolPhase, readSearxngImage, type ToolHost, type ToolImage } from '../install/tool-services.ts';
-import { runWithLock } from '../lock.ts';
+import { lock, runWithLock } from '../lock.ts';
 import { createLineReporter, printAddresses, printLine } from '../report.ts';
 import { runSteps } from '../../localnode/steps.ts';
 import { listDownSteps } from '../../localnode/node/down.ts';
@@ -13,6 +13,7 @@ import { choosePorts } from '../../localnode/node/gateway/ports.ts';
 import { ensureProcess } from '../../localnode/node/daemons/processes.ts';
 import { buildCollectorSpec, stopCollector } from '../../localnode/node/registry/registry-cleanup.ts';
 import { processFolders, nodeKubectl } from '../../localnode/node/settings.ts';
+import { buildImageMakerSpec, stopImageMaker } from './image-maker.ts';
 import { checkNode } from './status.ts';
 import { findNeededImages, listImageSteps, listNodeSteps, stopBuildkit } from '../../localnode/node/up.ts';
 import { ensureImage, measureImageBytes, getImage, resolveImageReference } from '../../localnode/images/build.ts';
@@ -24,9 +25,6 @@ import {
   ensureDockerConfigFolder,
   registryAddress,
 } from '../../localnode/node/registry/registry.ts';
-
-/** Outside the folders that `down` removes. */
-const lock = '/run/lock/moorage.lock';
 
 async function startNode(args: Arguments): Promise<void> {
   const images = selectImages(args.baseImages);
@@ -50,6 +48,8 @@ async function startNode(args: Arguments): Promise<void> {
     await runSteps(listImageSteps(laterImages), createLineReporter(), firstSteps);
     await runSteps(tools.steps, createLineReporter());
     await ensureProcess(processFolders, await buildCollectorSpec());
+    // It waits for the lock, so it makes nothing before this run has ended.
+    await ensureProcess(processFolders, await buildImageMakerSpec());
   } finally {
     await stopBuildkit();
   }
@@ -59,12 +59,17 @@ async function startNode(args: Arguments): Promise<void> {
 /** The one-machine node. */
 export function createNodeTarget(args: Arguments): Target {
   return {
-    up: () => runWithLock(lock, () => startNode(args)),
-    down: () =>
-      runWithLock(lock, async () => {
+    up: async () => {
+      await stopImageMaker();
+      await runWithLock(lock, () => startNode(args));
+    },
+    down: async () => {
+      await stopImageMaker();
+      await runWithLock(lock, async () => {
         await requireNodeMachine();
         await runSteps(listDownSteps(args.purge), createLineReporter());
-      }),
+      });
+    },
     status: checkNode,
   };
 }

@@ -7,7 +7,7 @@ import { planFolder, formatJson, formatText } from './plan-folder.ts';
 const usage = `usage: npm run plan -- FOLDER [--json]
 
   FOLDER   the folder to plan, in its current state
-  --json   print one JSON object: strategy, framework, port, reason, path, findings, dockerfile
+  --json   print one JSON object: strategy, framework, port, reason, path, findings, components, dockerfile
 
 exit codes: 0 planned, 1 rejected, 64 wrong usage`;
 

@@ -47,7 +47,14 @@ const status = z.object({
     .optional(),
   findings: z.array(finding).optional(),
   page: z.object({ status: z.number().optional(), assets: z.number().optional() }).optional(),
-  plan: z.object({ strategy: z.string(), framework: z.string().optional(), reason: z.string() }).optional(),
+  plan: z
+    .object({
+      strategy: z.string(),
+      framework: z.string().optional(),
+      reason: z.string(),
+      certainty: z.string().optional(),
+    })
+    .optional(),
 });
 export type Status = z.output<typeof status>;
 

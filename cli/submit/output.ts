@@ -16,6 +16,7 @@ const indent = ' '.repeat(12);
 export function createOutput(write: (line: string) => void, now: () => number = () => performance.now()): Output {
   const start = now();
   let printedStage = '';
+  let printedWait = '';
   let logged = '';
   let reached = '';
   const printLine = (text: string): void => {
@@ -37,6 +38,9 @@ export function createOutput(write: (line: string) => void, now: () => number = 
           printLine(isRestarted(reached, event.stage) ? `${text} again: ${event.message}` : text);
         printedStage = text;
         reached = event.stage;
+        const wait = readWait(event.message);
+        if (wait !== printedWait && wait !== '') printLine(wait);
+        printedWait = wait;
       }
     },
     writeVerdict(status, reason) {
@@ -57,6 +61,11 @@ const stages = ['queued', 'cloning', 'reviewing', 'building'];
 /** Whether a fault of the platform sent the commit back to an earlier stage. The output then says why. */
 function isRestarted(previousStage: string, stage: string): boolean {
   return stages.indexOf(stage) >= 0 && stages.indexOf(stage) < stages.indexOf(previousStage);
+}
+
+/** What a stage waits for, such as an image that is made on first use, without the step that it is at. */
+function readWait(message: string): string {
+  return /\bWaiting for [^;]{1,300}?(?=;|\. |\.?$)/.exec(message)?.[0] ?? '';
 }
 
 function formatReason({ rule, file, line, message, fix, log }: Reason, { license }: Status): string[] {
@@ -96,7 +105,8 @@ function isBuilt({ rule }: Reason): boolean {
 function formatPlan({ plan }: Status): string[] {
   if (plan === undefined) return [];
   const kind = plan.framework === undefined ? plan.strategy : `${plan.strategy}, ${plan.framework}`;
-  return formatParagraphs('  plan   ', `${kind}. ${plan.reason}`);
+  const doubt = plan.certainty === 'guessed' ? ' This is a guess.' : '';
+  return formatParagraphs('  plan   ', `${kind}. ${plan.reason}${doubt}`);
 }
 
 /** What the page loads. Its faults are in the warning. */

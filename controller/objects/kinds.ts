@@ -2,6 +2,7 @@
 // quantities and timestamps.
 import type {
   V1Condition,
+  V1CronJob,
   V1ContainerStateTerminated,
   V1ContainerStateWaiting,
   V1ContainerStatus,
@@ -17,7 +18,9 @@ import type {
   V1Service,
 } from '@kubernetes/client-node';
 import type { HostedAppStatus, StoredSpec } from '../../crds/hosted-app.ts';
+import { onlyComponent } from '../../crds/components.ts';
 import { annotations, group, kind, plural, version } from '../../crds/names.ts';
+import { parsePodComponents } from '../../crds/routes.ts';
 import { defineResource, type KubeObject, type KubeType, type Wire } from '../../lib/kubernetes/index.ts';
 
 /** A HostedApp as cached: `spec` has passed the API server, but is not parsed yet. */
@@ -31,6 +34,9 @@ export interface Job extends KubeObject {
   spec?: Pick<Wire<V1JobSpec>, 'suspend'>;
   status?: Pick<Wire<V1JobStatus>, 'startTime' | 'completionTime' | 'conditions'>;
 }
+
+/** Of a CronJob the whole is kept, so that changes by others are reverted. */
+export type CronJob = KubeType<V1CronJob>;
 
 export type Termination = Wire<V1ContainerStateTerminated>;
 export type WaitingState = Wire<V1ContainerStateWaiting>;
@@ -73,6 +79,13 @@ export const jobs = defineResource<Job>({
   version: 'v1',
   kind: 'Job',
   plural: 'jobs',
+  namespaced: true,
+});
+export const cronJobs = defineResource<CronJob>({
+  group: 'batch',
+  version: 'v1',
+  kind: 'CronJob',
+  plural: 'cronjobs',
   namespaced: true,
 });
 export const pods = defineResource<Pod>({ group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true });
@@ -150,6 +163,17 @@ export function isConditionTrue(
   return findCondition(conditions, type)?.status === 'True';
 }
 
+/**
+ * The containers of an app's components in one of its pods, those that others wait for first. The pod of a backing service
+ * has none, and a container that a cluster adds to pods is not the app's.
+ */
+export function listContainers({ metadata, status = {} }: Pod): readonly ContainerStatus[] {
+  const components = parsePodComponents(metadata.annotations?.[annotations.components]);
+  const names = components?.map(({ name }) => name) ?? [onlyComponent];
+  const { initContainerStatuses = [], containerStatuses = [] } = status;
+  return [...initContainerStatuses, ...containerStatuses].filter(({ name }) => names.includes(name));
+}
+
 /** The scheduler's condition on a pod that no node takes. */
 export function findUnschedulable(pod: Pod): Wire<V1PodCondition> | undefined {
   const scheduled = findCondition(pod.status?.conditions, 'PodScheduled');
@@ -210,6 +234,17 @@ export function divideQuantity(text: string, divisor: bigint): string {
   const { milli, binary } = parse(text);
   const whole = binary ? (milli / divisor / 1000n / (1n << 20n) || 1n) * (1n << 20n) * 1000n : milli / divisor || 1n;
   return format({ milli: whole, binary });
+}
+
+/** Adds quantities. One alone stays as it is written. @throws RangeError for anything but quantities */
+export function sumQuantities(texts: readonly string[]): string {
+  const [only, ...others] = texts;
+  if (only !== undefined && others.length === 0) return only;
+  const parsed = texts.map(parse);
+  return format({
+    milli: parsed.reduce((sum, { milli }) => sum + milli, 0n),
+    binary: parsed.some(({ binary }) => binary),
+  });
 }
 
 /** Whole bytes of a quantity. @throws RangeError for anything but a quantity */

@@ -13,18 +13,16 @@ import {
   visit,
 } from 'yaml';
 import type { z } from 'zod';
-import {
-  manifestFile,
-  type ReportedSettings,
-  appManifest,
-  type AppManifest,
-  maximumManifestBytes,
-} from '../../crds/app-manifest.ts';
+import { manifestFile, type ReportedSettings, appManifest, type AppManifest } from '../../crds/app-manifest.ts';
 import { resolveSpec } from '../../crds/effective-settings.ts';
+import { addSubdomain } from '../../crds/names.ts';
 import { type Finding, author, build, listing, models, run, source, spec } from '../../crds/hosted-app.ts';
+import { mcp } from '../../crds/values.ts';
+import { checkOneProcess, checkSubdomains, checkTaskCalls, resolveComponents } from './components.ts';
 import { type PipelineInput, toResolvableApp } from './contract.ts';
 import { mergePlatforms } from './plan/platforms/settings.ts';
 import type { Rule } from './review/review.ts';
+import { findExcess } from './settings-report.ts';
 import type { Tree } from './tree.ts';
 import { keepHead, toOneLine } from './text.ts';
 
@@ -40,23 +38,75 @@ export interface MergedInput {
 export function mergeManifest(baseInput: PipelineInput, tree: Tree): MergedInput {
   const { settings: ownSettings } = readManifest(tree);
   const { settings, findings: platformFindings } = mergePlatforms(tree, ownSettings, baseInput);
-  const findings = [...platformFindings, ...checkOfferedServices(baseInput, settings)];
-  if (settings === undefined) return { input: baseInput, settings, findings };
-  const { source, build, run } = resolveSpec(toResolvableApp(baseInput), settings);
+  const excess = settings === undefined ? undefined : findExcess(settings);
+  const findings = [
+    ...platformFindings,
+    ...checkOfferedServices(baseInput, settings),
+    ...checkOneProcess(baseInput, settings),
+    ...(baseInput.components === undefined ? [...checkTaskCalls(settings), ...checkSubdomains(settings)] : []),
+    ...(excess === undefined ? [] : [excess]),
+  ];
+  if (settings === undefined) return { input: fillBuilds(baseInput), settings, findings };
+  const resolved = resolveSpec(toResolvableApp(baseInput), settings);
+  const { source, build, run } = resolved;
   const path = posix.normalize(source.path).replace(/(?!^)\/$/, '');
-  const { strategy, dockerfile, target, args, env } = build;
-  return {
-    input: {
-      ...baseInput,
-      path,
-      build: { strategy, dockerfile, ...(target === undefined ? {} : { target }), args, env },
-      ...(run.port === undefined ? {} : { port: run.port }),
-      hasCommand:
-        baseInput.hasCommand || (!baseInput.pinned.includes('run.command') && (settings.run?.command ?? []).length > 0),
+  const { strategy, dockerfile, target } = build;
+  const input = {
+    ...baseInput,
+    path,
+    build: {
+      strategy,
+      dockerfile,
+      ...(target === undefined ? {} : { target }),
+      args: build.args,
+      env: build.env,
     },
+    ...(run.port === undefined ? {} : { port: run.port }),
+    mcp: resolved.mcp,
+    hasCommand:
+      baseInput.hasCommand || (!baseInput.pinned.includes('run.command') && (settings.run?.command ?? []).length > 0),
+  };
+  const components = resolveComponents(baseInput, settings);
+  return {
+    input: fillBuilds({ ...input, ...(components.length === 0 ? {} : { components: [...components] }) }),
     settings,
     findings,
   };
+}
+
+/** Puts the address of the app into the variables that it and each of its components is built with. */
+function fillBuilds(input: PipelineInput): PipelineInput {
+  const fill = (build: PipelineInput['build']): PipelineInput['build'] => ({
+    ...build,
+    args: fillAddress(build.args, input.url),
+    env: fillAddress(build.env, input.url),
+  });
+  return {
+    ...input,
+    build: fill(input.build),
+    ...(input.components === undefined
+      ? {}
+      : { components: input.components.map((each) => ({ ...each, build: fill(each.build) })) }),
+  };
+}
+
+/** Replaces ${{app.url}}, ${{app.host}} and those of subdomains in variables of a build, such as those of pages. */
+export function fillAddress<Variable extends { readonly value: string }>(
+  variables: readonly Variable[],
+  url: string | undefined,
+): Variable[] {
+  if (url === undefined) return [...variables];
+  const { host, hostname, origin } = new URL(url);
+  // In an address, such as that of a WebSocket, the host name has the port.
+  const fill = (_whole: string, before: string, subdomain: string | undefined, field: string): string =>
+    `${before}${addSubdomain(field === 'url' ? origin : before === '' ? hostname : host, subdomain)}`;
+  return variables.map((variable) => ({
+    ...variable,
+    value: variable.value.replaceAll(
+      /((?:wss?|https?):\/\/|)\$\{\{ {0,3}app\.(?:([a-z][-a-z0-9]{0,14})\.)?(url|host) {0,3}\}\}/g,
+      fill,
+    ),
+  }));
 }
 
 /** Describes in the log which settings came from the file. */
@@ -147,12 +197,8 @@ function validateSettings(document: Document.Parsed, lines: LineCounter): Manife
   const value: unknown = document.toJS({ maxAliasCount: 0 });
   const read = appManifest.safeParse(value ?? {});
   if (!read.success) return { findings: toFindings(read.error, document, lines) };
-  const bytes = Buffer.byteLength(JSON.stringify(read.data));
-  if (bytes > maximumManifestBytes)
-    return rejectFile(
-      `The settings take ${bytes} bytes as JSON; the maximum is ${maximumManifestBytes}.`,
-      'Shorten run.env, build.env or build.args, or read long values from a file in the repository.',
-    );
+  const excess = findExcess(read.data);
+  if (excess !== undefined) return { findings: [excess] };
   return { settings: read.data, findings: [] };
 }
 
@@ -295,7 +341,7 @@ function toUnknownField(path: Path): SettingProblem {
 /** Other fields of HostedApp. Fields that appManifest accepts are handled earlier. */
 const installationFields: ReadonlySet<string> = new Set([
   ...Object.keys(spec.shape),
-  ...Object.entries({ source, build, run, listing, author, models }).flatMap(([section, schema]) =>
+  ...Object.entries({ source, build, run, mcp, listing, author, models }).flatMap(([section, schema]) =>
     Object.keys(schema.shape).map((name) => `${section}.${name}`),
   ),
 ]);

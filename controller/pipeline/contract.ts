@@ -1,15 +1,21 @@
 // Defines the input of a pipeline pod and how a container reads it, the result of each container, and how a stage can fail.
 import { join, posix } from 'node:path';
 import { z } from 'zod';
-import { reportedSettings } from '../../crds/app-manifest.ts';
 import { serviceTypes } from '../../crds/backing-services.ts';
+import { componentKinds } from '../../crds/components.ts';
 import type { ResolvableApp } from '../../crds/effective-settings.ts';
 import { build, finding, type Finding, plan, review } from '../../crds/hosted-app.ts';
 import { formatImageTag } from '../../crds/names.ts';
+import { componentImages } from '../../crds/status.ts';
+import { mcp } from '../../crds/values.ts';
 import { readConfig } from '../../lib/config.ts';
+import { transportedSettings } from './settings-report.ts';
 
 /** Exit code of a container whose verdict is final. The Job retries after any other failure. */
 export const rejectedExitCode = 42;
+
+/** Exit code of a build that needs an image which the installation still has to make. */
+export const unpreparedExitCode = 44;
 
 /** Exit code of a container with a fault that the author could have staged. The operator decides whether to retry. */
 export const doubtfulExitCode = 43;
@@ -55,6 +61,22 @@ export type PolicyVerdict = z.infer<typeof verdict>;
 
 const gitHosts = z.strictObject({ allowed: z.array(z.string()), insecure: z.array(z.string()) });
 
+const buildSettings = build.pick({ strategy: true, dockerfile: true, target: true, args: true, env: true });
+
+const component = z.strictObject({
+  name: z.string(),
+  kind: z.enum(componentKinds),
+  path: z.string().describe('Folder of its source, relative to the path of the app.'),
+  build: buildSettings,
+  imageOf: z.string().describe('Component whose image it runs: itself, if it builds one.'),
+  port: z.int().optional(),
+  hasCommand: z.boolean().describe('Its command is set, so the plan of its image needs no start command for it.'),
+  isMain: z.boolean().describe('It answers at / of the app.'),
+  mcp: mcp.optional().describe('How it starts if it is an MCP server; absent: what its files show.'),
+});
+/** A component, as far as its image and its port are concerned. */
+export type PipelineComponent = z.infer<typeof component>;
+
 /** Input of every container, as JSON in the variable MOORAGE_PIPELINE. */
 export const pipelineInput = z.strictObject({
   app: z.string(),
@@ -62,8 +84,9 @@ export const pipelineInput = z.strictObject({
   insecure: z.boolean().default(false).describe('Plain http is allowed for this repository.'),
   commit: z.string().regex(/^[0-9a-f]{40}([0-9a-f]{24})?$/),
   path: z.string(),
-  build: build.pick({ strategy: true, dockerfile: true, target: true, args: true, env: true }),
+  build: buildSettings,
   port: z.int().optional(),
+  url: z.string().optional().describe('URL of the app, for ${{app.url}} in variables of a build.'),
   services: z
     .array(z.strictObject({ name: z.string(), type: z.enum(serviceTypes) }))
     .default([])
@@ -85,11 +108,28 @@ export const pipelineInput = z.strictObject({
     .boolean()
     .default(false)
     .describe('spec.run.command is set, so the plan needs no start command of its own.'),
+  processFields: z
+    .array(z.string())
+    .optional()
+    .describe('Other fields of the HostedApp that describe the only process of an app, such as run.volumes.'),
+  components: z.array(component).optional().describe('spec.components of the HostedApp; absent: it lists none.'),
+  builtImages: z
+    .array(z.strictObject({ image: z.string(), sourceHash: z.string() }))
+    .optional()
+    .describe('Images of the last build. A component with the same hash takes one over; absent: all are built.'),
+  mcp: mcp
+    .optional()
+    .describe('spec.mcp of the HostedApp, which overrides that of the repository; absent: it sets none of it.'),
   image: z
     .string()
     .describe('Name of the image, without tag or digest, like registry.moorage-system.svc:5000/apps/hello.<UID>.'),
   push: z.string().describe('The same image at the registry proxy, which is where it is pushed.'),
   tag: z.string().default(formatImageTag(1)).describe('Tag that it is pushed with and later removed by.'),
+  memoryBytes: z
+    .int()
+    .positive()
+    .optional()
+    .describe('Memory limit of the build; absent: images are built one after another.'),
   diskBytes: z
     .int()
     .positive()
@@ -102,6 +142,10 @@ export const pipelineInput = z.strictObject({
     .array(z.string())
     .optional()
     .describe('Base images that a plan could start from, and that this installation does not have.'),
+  imagesOnDemand: z
+    .array(z.string())
+    .optional()
+    .describe('Images that the installation makes when an app first needs them.'),
   mirror: z.string().optional().describe('Registry host asked instead of those of mirrorOf.'),
   mirrorOf: z.array(z.string()).default(['docker.io']).describe('Registry hosts that the mirror stands in for.'),
   doubted: z
@@ -118,8 +162,15 @@ export const pipelineInput = z.strictObject({
 export type PipelineInput = z.infer<typeof pipelineInput>;
 
 /** Extracts the HostedApp's settings from the input; settings from files only fill the gaps. */
-export function toResolvableApp({ repo, path, build: buildSettings, port, pinned }: PipelineInput): ResolvableApp {
-  return { spec: { source: { repo, path }, build: buildSettings, run: { port } }, pinned };
+export function toResolvableApp({
+  repo,
+  path,
+  build: settings,
+  port,
+  mcp: mcpSettings = { command: [] },
+  pinned,
+}: PipelineInput): ResolvableApp {
+  return { spec: { source: { repo, path }, build: settings, run: { port }, mcp: mcpSettings }, pinned };
 }
 
 export const cloneResult = z.object({
@@ -136,13 +187,14 @@ export const cloneResult = z.object({
 export const reviewResult = z.object({
   findings: z.array(finding),
   plan,
-  settings: reportedSettings
+  settings: transportedSettings
     .optional()
     .describe('What moorage.yaml of the commit says, and beneath it what it says for other platforms.'),
 });
 export const buildResult = z.object({
   image: z.string().describe('name@sha256:… of what was pushed.'),
   port: z.int().optional().describe('EXPOSEd by the image, or chosen by the plan.'),
+  components: componentImages,
   findings: z.array(finding).default([]).describe("Warnings of BuildKit's own checks."),
 });
 
@@ -174,6 +226,11 @@ export const fault = z.object({
 });
 export type PipelineFault = z.infer<typeof fault>;
 
+/** Written by a build that exits with {@link unpreparedExitCode}. */
+export const unprepared = z.object({
+  unprepared: z.array(z.string().max(300)).min(1).max(20).describe('Images that have to be made first.'),
+});
+
 /** The repository cannot be hosted as is. Final for this commit. `log` is the end of a tool's output. */
 export class Rejected extends Error {
   override readonly name = 'Rejected';
@@ -193,6 +250,16 @@ export class Fault extends Error {
 
 /** A fault that the author's files or server could have staged. Trusted once per commit. */
 export class DoubtfulFault extends Fault {}
+
+/** The build needs images that the installation makes on first use, and has not made yet. */
+export class Unprepared extends Error {
+  override readonly name = 'Unprepared';
+  readonly images: readonly string[];
+  constructor(images: readonly string[]) {
+    super(`${images.join(', ')} must be made first`);
+    this.images = images;
+  }
+}
 
 /** The previous stage did not pass, and reports the reason itself. */
 export class NotReached extends Error {

@@ -121,13 +121,20 @@ const cloneNotes = z.object({
   submodules: z.array(submodule).describe('Where the commit points into other repositories.'),
 });
 
-const planNotes = z.object({
+const imageNotes = z.object({
+  name: z.string().describe('Its component; `app` for an app of one process.'),
   plan,
   dockerfile: z.string().describe('Absolute path of the Dockerfile to build.'),
   authored: z.boolean().describe("The Dockerfile is the author's own."),
   context: z.string().describe('Absolute path of the build context.'),
+  isPortMovable: z.boolean().describe('The planned app listens on $PORT, whatever port its image names.'),
+  extended: z.string().optional().describe("Absolute path of the author's Dockerfile that `dockerfile` extends."),
+  bridge: z.boolean().optional().describe('The image gets the bridge of MCP servers.'),
 });
-export type PlanNotes = z.infer<typeof planNotes>;
+/** What to build for one image. */
+export type PlanNotes = z.infer<typeof imageNotes>;
+
+const planNotes = z.object({ images: z.array(imageNotes).min(1) });
 
 const noteFiles = { clone: 'clone.json', plan: 'plan.json' } as const;
 const noteSchemas = { clone: cloneNotes, plan: planNotes } as const;

@@ -13,6 +13,8 @@ import {
   readPipelineConfig,
   getTerminationLog,
   type PipelineConfig,
+  Unprepared,
+  unpreparedExitCode,
 } from './contract.ts';
 import { createPipelineMask, formatFinding, formatTermination, maskMessage, type StageMessage } from './message.ts';
 import { hasPassed, runWithGate } from './handover.ts';
@@ -89,6 +91,10 @@ function toOutcome(error: unknown): { message: StageMessage; code: number } {
       },
       code: rejectedExitCode,
     };
+  }
+  if (error instanceof Unprepared) {
+    printLine(`${error.message}: the pipeline starts again once the installation has made them.`);
+    return { message: { unprepared: [...error.images] }, code: unpreparedExitCode };
   }
   if (stop.signal.aborted)
     return { message: toFaultMessage('the stage was stopped before it completed'), code: stoppedExitCode };

@@ -1,5 +1,6 @@
-// Reads manifests (JSON, TOML) from untrusted repositories. Malformed content is treated as missing.
+// Reads manifests (JSON, TOML, YAML) from untrusted repositories. Malformed content is treated as missing.
 import { parse } from 'smol-toml';
+import { parse as parseYamlText } from 'yaml';
 
 /** Parses JSON without comments; undefined if absent or malformed. */
 export function parseJson(text: string | undefined): unknown {
@@ -16,6 +17,16 @@ export function parseToml(text: string | undefined): unknown {
   if (text === undefined) return undefined;
   try {
     return parse(text.replace(/^\ufeff/, ''));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Parses YAML without aliases; undefined if absent or malformed. */
+export function parseYaml(text: string | undefined): unknown {
+  if (text === undefined) return undefined;
+  try {
+    return parseYamlText(text, { maxAliasCount: 0 }) as unknown;
   } catch {
     return undefined;
   }

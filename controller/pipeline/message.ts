@@ -1,6 +1,6 @@
 // Formats a container's output: log lines, and a termination message without secrets that fits Kubernetes' size limit.
 import { z } from 'zod';
-import { finding, type Finding } from '../../crds/hosted-app.ts';
+import { finding, type Finding, type Plan } from '../../crds/hosted-app.ts';
 import { createSecretMask, isSecretName, type SecretMask } from '../../lib/secret-mask.ts';
 import {
   type PipelineConfig,
@@ -10,23 +10,29 @@ import {
   rejection,
   reviewResult,
   terminationMessageLimit,
+  unprepared,
 } from './contract.ts';
+import { packSettings } from './settings-report.ts';
 import { clean, keepHead, keepTail, toOneLine } from './text.ts';
 
-export const stageMessage = z.union([rejection, reviewResult, buildResult, cloneResult, fault]);
+export const stageMessage = z.union([rejection, unprepared, reviewResult, buildResult, cloneResult, fault]);
 export type StageMessage = z.infer<typeof stageMessage>;
 
 const logBytes = 2_500;
 const textBudgets = [2_000, 600, 300, 160, 80, 40] as const;
 
 /**
- * Formats JSON of at most 4096 bytes. If it does not fit, it is shortened in this order: the start of the log, the last
- * warnings, the last errors (a final finding counts the omitted ones), then the texts of the rest.
+ * Formats JSON of at most 4096 bytes. If it does not fit, its settings are packed, and it is shortened in this order: the
+ * start of the log, the last warnings, the last errors (a final finding counts the omitted ones), the texts of the rest, the
+ * other reading of a plan, what it says of the variables of an MCP server, its paths, its reason.
  */
 export function formatTermination(message: StageMessage): string {
   const tidied = tidy(message);
+  const plain = JSON.stringify(tidied);
+  if (Buffer.byteLength(plain) <= terminationMessageLimit) return plain;
+  const packed = pack(tidied);
   for (const candidate of listShortenings(tidied)) {
-    const text = JSON.stringify(candidate);
+    const text = JSON.stringify({ ...candidate, ...packed });
     if (Buffer.byteLength(text) <= terminationMessageLimit) return text;
   }
   return JSON.stringify({ fault: 'the result of this stage is too large to report; see its log' });
@@ -38,6 +44,13 @@ function tidy(message: StageMessage): StageMessage {
   if ('findings' in copy) copy.findings = sortErrorsFirst(copy.findings.map((each) => shorten(each, textBudgets[0])));
   if ('log' in copy && copy.log !== undefined) copy.log = keepTail(clean(copy.log).trimEnd(), logBytes);
   return copy;
+}
+
+/** Replaces the settings of a review by their packed form, if that is shorter. */
+function pack(message: StageMessage): { readonly settings?: string } {
+  if (!('plan' in message) || message.settings === undefined) return {};
+  const packed = packSettings(message.settings);
+  return packed.length < JSON.stringify(message.settings).length ? { settings: packed } : {};
 }
 
 function* listShortenings(message: StageMessage): Generator<StageMessage> {
@@ -56,6 +69,33 @@ function* listShortenings(message: StageMessage): Generator<StageMessage> {
       budget === 40 ? 0 : budget / 2,
     );
   }
+  if ('plan' in message) {
+    const findings = takeFirst(message.findings, 1).map((each) => shorten(each, 40));
+    const { otherwise: _, ...plan } = message.plan;
+    const plans = [plan, ...shortenServer(plan)];
+    for (const each of plans) yield { ...message, plan: each, findings };
+    const { paths: __, ...brief } = plans.at(-1) ?? plan;
+    for (const budget of [390, 160, 80])
+      yield { ...message, plan: { ...brief, reason: keepHead(brief.reason, budget) }, findings };
+  }
+}
+
+/** Plans of an MCP server without the descriptions of its variables, then without the variables, then with short texts. */
+function shortenServer(plan: Plan): Plan[] {
+  const { mcp } = plan;
+  if (mcp === undefined) return [];
+  const { environment = [], ...start } = mcp;
+  const names = environment.map(({ name, secret, required }) => ({ name, secret, required }));
+  return [{ ...start, environment: names }, start, shortenStart(start)].map((each) => ({ ...plan, mcp: each }));
+}
+
+function shortenStart(start: NonNullable<Plan['mcp']>): NonNullable<Plan['mcp']> {
+  return {
+    ...start,
+    file: keepHead(start.file, 24),
+    command: keepHead(start.command, 24),
+    path: keepHead(start.path, 24),
+  };
 }
 
 function trimLog<Message extends object>(message: Message, bytes: number): Message {
@@ -95,13 +135,14 @@ function shorten(each: Finding, budget: number): Finding {
   return finding.parse(short);
 }
 
-/** Masks the tokens for registry and git server, and build arguments whose names look like secrets. */
+/** Masks the tokens for registry and git server, and build arguments of all components whose names look like secrets. */
 export function createPipelineMask({
   input,
   pushToken,
   gitToken,
 }: Pick<PipelineConfig, 'input' | 'pushToken' | 'gitToken'>): SecretMask {
-  const secretVariables = [...input.build.env, ...input.build.args].filter(({ name }) => isSecretName(name));
+  const builds = [input.build, ...(input.components ?? []).map((component) => component.build)];
+  const secretVariables = builds.flatMap(({ env, args }) => [...env, ...args]).filter(({ name }) => isSecretName(name));
   return createSecretMask({ values: [pushToken, gitToken, ...secretVariables.map(({ value }) => value)] });
 }
 

@@ -1,5 +1,15 @@
 // Indexes the author's files without following symbolic links, and reads them with size limits.
-import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  type Stats,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  readSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 export interface TreeEntry {
@@ -16,6 +26,8 @@ export interface TreeEntry {
 export interface Tree {
   /** Sorted by path. */
   readonly entries: readonly TreeEntry[];
+  /** Day of the commit: a clone sets the times of all files to it. Undefined if unknown. */
+  readonly date?: Date | undefined;
   getEntry(path: string): TreeEntry | undefined;
   /** Returns whether there is a regular file at that path. */
   has(path: string): boolean;
@@ -30,10 +42,12 @@ const defaultReadBytes = 1024 * 1024;
 
 class IndexedTree implements Tree {
   readonly entries: readonly TreeEntry[];
+  readonly date: Date | undefined;
   readonly #byPath: ReadonlyMap<string, TreeEntry>;
   readonly #read: Reader;
 
-  constructor(entries: readonly TreeEntry[], read: Reader) {
+  constructor(entries: readonly TreeEntry[], read: Reader, date?: Date) {
+    this.date = date;
     this.entries = entries.toSorted((one, other) => (one.path < other.path ? -1 : 1));
     this.#byPath = new Map(this.entries.map((each) => [each.path, each]));
     this.#read = read;
@@ -58,32 +72,42 @@ class IndexedTree implements Tree {
     const entries = this.entries
       .filter((each) => each.path.startsWith(prefix))
       .map((each) => ({ ...each, path: each.path.slice(prefix.length) }));
-    return new IndexedTree(entries, (path, bytes) => this.#read(`${prefix}${path}`, bytes));
+    return new IndexedTree(entries, (path, bytes) => this.#read(`${prefix}${path}`, bytes), this.date);
   }
 }
 
-/** Indexes a folder on disk. @param skipped names of files and folders to skip at every level */
-export function readDiskTree(root: string, skipped: ReadonlySet<string> = new Set()): Tree {
+/**
+ * Indexes a folder on disk. @param skipped names of files and folders to skip at every level; @param date day of the
+ * commit, where the times of the files do not show it
+ */
+export function readDiskTree(root: string, skipped: ReadonlySet<string> = new Set(), date?: Date): Tree {
+  let newest = 0;
   const entries: TreeEntry[] = [];
   const folders: { path: string; raw: Buffer }[] = [{ path: '', raw: Buffer.from(root) }];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     for (const name of readdirSync(folder.raw, { encoding: 'buffer' })) {
       if (skipped.has(name.toString('utf8'))) continue;
       const raw = Buffer.concat([folder.raw, Buffer.from('/'), name]);
-      const entry = describe(
-        raw,
-        folder.path === '' ? name.toString('utf8') : `${folder.path}/${name.toString('utf8')}`,
-        name,
-      );
+      const path = folder.path === '' ? name.toString('utf8') : `${folder.path}/${name.toString('utf8')}`;
+      const stat = lstatSync(raw);
+      const entry = describe(raw, path, name, stat);
       entries.push(entry);
+      if (entry.kind === 'file') newest = Math.max(newest, stat.mtimeMs);
       if (entry.kind === 'directory') folders.push({ path: entry.path, raw });
     }
   }
-  return new IndexedTree(entries, (path, bytes) => readBounded(join(root, path), bytes));
+  const committed = newest > firstPossible ? new Date(newest) : undefined;
+  return new IndexedTree(entries, (path, bytes) => readBounded(join(root, path), bytes), date ?? committed);
 }
 
+/** Files of a folder without a commit have a time in the year 2000. */
+const firstPossible = Date.UTC(2005, 0, 1);
+
 /** Creates a tree in memory: contents by path; `{ linkTo }` is a symbolic link. */
-export function createMemoryTree(files: Readonly<Record<string, string | { readonly linkTo: string }>>): Tree {
+export function createMemoryTree(
+  files: Readonly<Record<string, string | { readonly linkTo: string }>>,
+  date?: Date,
+): Tree {
   const contents = new Map(Object.entries(files));
   const folders = new Set([...contents.keys()].flatMap(listParents).filter((folder) => !contents.has(folder)));
   const entries = [
@@ -94,10 +118,11 @@ export function createMemoryTree(files: Readonly<Record<string, string | { reado
         : { path, kind: 'symlink', bytes: 0, target: content.linkTo },
     ),
   ];
-  return new IndexedTree(entries, (path, bytes) => {
+  const read = (path: string, bytes: number): string => {
     const content = contents.get(path);
     return typeof content === 'string' ? Buffer.from(content).subarray(0, bytes).toString('utf8') : '';
-  });
+  };
+  return new IndexedTree(entries, read, date);
 }
 
 function listParents(path: string): string[] {
@@ -105,8 +130,7 @@ function listParents(path: string): string[] {
   return parts.map((_, index) => parts.slice(0, index + 1).join('/'));
 }
 
-function describe(raw: Buffer, path: string, name: Buffer): TreeEntry {
-  const stat = lstatSync(raw);
+function describe(raw: Buffer, path: string, name: Buffer, stat: Stats): TreeEntry {
   const odd = name.equals(Buffer.from(name.toString('utf8'))) ? {} : { unreadableName: true };
   if (stat.isSymbolicLink())
     return { path, kind: 'symlink', bytes: stat.size, target: readlinkSync(raw, 'utf8'), ...odd };

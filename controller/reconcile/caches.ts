@@ -13,6 +13,7 @@ import {
 import { omitUndefined } from '../../lib/values.ts';
 import {
   claims,
+  cronJobs,
   deployments,
   hostedApps,
   jobs,
@@ -21,6 +22,7 @@ import {
   routes,
   services,
   type ContainerStatus,
+  type CronJob,
   type Deployment,
   type HostedAppObject,
   type HttpRoute,
@@ -46,6 +48,9 @@ export interface Caches {
   readonly claims: Unpacker<PersistentVolumeClaim>;
   readonly pods: Unpacker<Pod>;
   readonly routes: Unpacker<HttpRoute>;
+  /** Jobs that run task and cron components of apps. */
+  readonly taskJobs: Store<Job>;
+  readonly cronJobs: Unpacker<CronJob>;
 }
 
 /** Name of the index by app. */
@@ -95,6 +100,10 @@ export function createCaches(manager: Manager, config: InstallationConfig): Cach
     claims: watchPacked(claims, apps, childSelector, stripManagedFields),
     pods: watchPacked(pods, apps, childSelector, pickPodFields),
     routes: watchPacked(routes, apps, childSelector, stripManagedFields),
+    taskJobs: manager.addReflector(jobs, {
+      ...{ pageSize, namespace: apps, labelSelector: childSelector, indexers, transform: pickJobFields },
+    }).store,
+    cronJobs: watchPacked(cronJobs, apps, childSelector, stripManagedFields),
   };
 }
 
@@ -122,6 +131,7 @@ function pickJobFields(job: Job): Job {
     deletionTimestamp,
     labels: marks,
     annotations,
+    ownerReferences,
   } = job.metadata;
   const { startTime, completionTime, conditions } = job.status ?? {};
   return {
@@ -136,6 +146,7 @@ function pickJobFields(job: Job): Job {
       deletionTimestamp,
       labels: marks,
       annotations,
+      ownerReferences,
     }),
     spec: { suspend: job.spec?.suspend ?? false },
     status: omitUndefined({ startTime, completionTime, conditions }),
@@ -143,7 +154,7 @@ function pickJobFields(job: Job): Job {
 }
 
 /** Of a pod only what its state is read from. */
-function pickPodFields(pod: Pod): Pod {
+export function pickPodFields(pod: Pod): Pod {
   const { apiVersion, kind, status } = pod;
   const { phase, reason, message, hostIP, conditions, initContainerStatuses, containerStatuses } = status ?? {};
   const app = pod.metadata.labels?.[labels.app];

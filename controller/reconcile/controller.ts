@@ -15,10 +15,12 @@ import {
 } from '../../lib/kubernetes/index.ts';
 import { isQueued } from '../build-queue/build-queue.ts';
 import type { ActivatorPool, ActivityRecord } from '../idle/activators.ts';
+import type { WorkerRecord } from '../usage/busy-workers.ts';
 import type { Job } from '../objects/kinds.ts';
 import type { Pruner } from '../space/pruner.ts';
 import type { Space } from '../space/space.ts';
-import { inspectPage, probe, type ProbeQuery } from '../steps/publish/probe.ts';
+import { inspectPage, type PageQuery } from '../steps/publish/page.ts';
+import { probe, type ProbeQuery } from '../steps/publish/probe.ts';
 import { resolveRevision, type RevisionQuery } from '../steps/source/source.ts';
 import type { Caches } from './caches.ts';
 import type { InstallationConfig } from './installation-config.ts';
@@ -38,7 +40,14 @@ export interface HostedAppControllerOptions {
   readonly log: Logger;
   readonly registry: Registry;
   /** Undefined where there is no activator. */
-  readonly idle?: { readonly pool: ActivatorPool; readonly record: ActivityRecord } | undefined;
+  readonly idle?:
+    | {
+        readonly pool: ActivatorPool;
+        readonly record: ActivityRecord;
+        /** Absent where what apps use is not measured. */
+        readonly workers?: WorkerRecord | undefined;
+      }
+    | undefined;
 }
 
 /** Lookups in progress at the same time: of repositories at one host, and of apps and their pages through the gateway. */
@@ -63,13 +72,13 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
   });
   const gateway = { url: config.probeUrl ?? '', token: config.probeToken };
   const probes = createBackgroundLookups({
-    run: ({ host, attempts }: ProbeQuery) => probe(gateway, host, { attempts }),
+    run: ({ host, ...query }: ProbeQuery) => probe(gateway, host, query),
     group: () => 'gateway',
     limit: maximumProbes,
     onResult,
   });
   const pages = createBackgroundLookups({
-    run: (host: string) => inspectPage(gateway, host),
+    run: ({ host, path }: PageQuery) => inspectPage(gateway, host, path),
     group: () => 'gateway',
     limit: maximumLooks,
     onResult,
@@ -92,6 +101,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     caches.claims,
     caches.pods,
     caches.routes,
+    caches.cronJobs,
   ];
   const controller = createController({
     name: 'hosted-apps',
@@ -102,6 +112,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     watches: [
       createWatch(caches.apps.store, undefined, { isChange: (app, old) => app.specHash !== old.specHash }),
       createWatch(caches.jobs, toApp),
+      createWatch(caches.taskJobs, toApp),
       ...children.map(({ store }) => createWatch(store, toApp)),
       watchQueuePositions(caches.jobs, toApp),
       ...(space === undefined ? [] : [space.watchChanges(() => caches.jobs.list().filter(isQueued).flatMap(toApp))]),
@@ -109,7 +120,9 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     reconcile: createReconciler({
       ...{ client, caches, config, recorder, metrics, polls, probes, pages, closings, pruner },
       activity: idle?.record,
+      workers: idle?.workers,
       shortage: () => space?.explainShortage(),
+      layers: space === undefined ? undefined : (namespace, pod) => space.getLayers(namespace, pod),
     }),
   });
   return controller;

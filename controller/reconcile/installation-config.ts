@@ -32,6 +32,8 @@ export interface InstallationConfig {
     readonly mirrorOf: readonly string[];
     /** Base images of plans that the mirror does not have. */
     readonly missingImages?: readonly string[];
+    /** Images that are made when an app first needs them. */
+    readonly imagesOnDemand?: readonly string[];
   };
   readonly pipeline: {
     readonly image: string;

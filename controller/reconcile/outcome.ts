@@ -43,6 +43,13 @@ export function isFailingReason(reason: string): reason is (typeof failingReason
   return failingReasons.some((each) => each === reason);
 }
 
+const urlRejections = ['AppResponds404', 'AppRespondsWithErrors', 'AppSilent'] as const;
+
+/** Whether this reason of a condition means that a release was rejected for what its URL answers. */
+export function isUrlRejection(reason: string): reason is (typeof urlRejections)[number] {
+  return urlRejections.some((each) => each === reason);
+}
+
 export function createWaitingOutcome(reason: ReasonOf<'waiting'>, message: string, afterMs?: number): Outcome {
   return { kind: 'waiting', reason, message, afterMs };
 }
@@ -82,20 +89,31 @@ export type Action =
       readonly annotations: Readonly<Record<string, string | null>>;
     }
   | { readonly kind: 'poll'; readonly repository: Repository }
-  /** `isLive`: the app was reached before, so that a failure is confirmed before it is reported. */
-  | { readonly kind: 'probe'; readonly host: string; readonly isLive?: boolean }
+  /**
+   * `template`: the pod template that it is about. `paths`: where a page may be if there is none at /. `isLive`: the app was
+   * reached before, so that a failure is confirmed before it is reported. `isPatient`: it has not responded in time so far.
+   */
+  | {
+      readonly kind: 'probe';
+      readonly host: string;
+      readonly template: string | undefined;
+      readonly paths: readonly string[];
+      readonly isLive?: boolean;
+      readonly isPatient?: boolean;
+    }
   /** Ask the activators to hold the requests of an app. */
   | { readonly kind: 'close'; readonly request: CloseRequest }
-  /** Change what a running pod requests, in place. */
+  /** Change what containers of a running pod request, by their names, in place. */
   | {
       readonly kind: 'resize';
       readonly pod: Pod;
-      readonly requests: { readonly cpu: string; readonly memory: string };
+      readonly requests: Readonly<Record<string, { readonly cpu: string; readonly memory: string }>>;
     }
-  /** `release`: the release that the page belongs to. */
+  /** `path`: where its page is. `release`: the release that the page belongs to. */
   | {
       readonly kind: 'look';
       readonly host: string;
+      readonly path: string;
       readonly release: { readonly image: string; readonly commit: string };
     };
 
@@ -173,6 +191,7 @@ export const reasons = {
   Built: {
     Built: ['done'],
     Building: ['waiting'],
+    PreparingImage: ['waiting'],
     PipelineFaulted: ['failed', 'stalled'],
     BuildRejected: ['stalled'],
     BuildTimedOut: ['stalled'],
@@ -187,11 +206,14 @@ export const reasons = {
     Trying: ['waiting'],
     RollingOut: ['waiting'],
     ServicesStarting: ['waiting'],
+    PreparingImage: ['waiting'],
     ServiceNotReady: ['failed'],
     ServiceFailed: ['stalled'],
     ServiceUnavailable: ['stalled'],
     WaitingForRoom: ['waiting'],
     ReplicaRefused: ['failed'],
+    RunningTasks: ['waiting'],
+    TaskFailed: ['stalled'],
     RolloutTimedOut: ['failed'],
     RolloutFailed: ['stalled'],
     RolloutTakenBack: ['stalled'],
@@ -215,6 +237,9 @@ export const reasons = {
     Waking: ['done'],
     RespondsWithErrors: ['failed'],
     Unreachable: ['failed'],
+    AppResponds404: ['stalled'],
+    AppRespondsWithErrors: ['stalled'],
+    AppSilent: ['stalled'],
     Confirming: ['waiting'],
     ScaledToZero: ['waiting'],
   },

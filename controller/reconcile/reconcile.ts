@@ -30,6 +30,7 @@ import { createFailedOutcome, type Action, type Outcomes } from './outcome.ts';
 import {
   formatClosingIdentity,
   formatPageIdentity,
+  formatProbeIdentity,
   takeSnapshot,
   type Lookups,
   type Snapshot,
@@ -47,12 +48,17 @@ export interface ReconcilerOptions extends Lookups {
   readonly pruner?: Pruner | undefined;
   /** Why no build may start. */
   readonly shortage?: (() => string | undefined) | undefined;
+  readonly layers?: SnapshotSources['layers'];
   readonly metrics: BuildMetrics;
   readonly activity?: SnapshotSources['activity'];
+  readonly workers?: SnapshotSources['workers'];
   readonly now?: () => Date;
 }
 
 type Lookup = Extract<Action, { kind: 'poll' | 'probe' | 'look' | 'close' }>;
+
+/** For an app that has not responded within the usual time: its first response may take longer. */
+const patientMs = 30_000;
 
 /** Rejected writes are retried after this long; a quota or policy that rejects them sends no event. */
 const refusedRetryMs = 30_000;
@@ -113,10 +119,15 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
         polls.start(key, identifySource(app), { repository: action.repository, revision: app.spec.source.revision });
         return;
       case 'probe':
-        probes.start(key, action.host, { host: action.host, attempts: action.isLive === true ? 3 : 1 });
+        probes.start(key, formatProbeIdentity(action.template), {
+          host: action.host,
+          paths: action.paths,
+          attempts: action.isLive === true ? 3 : 1,
+          timeoutMs: action.isPatient === true ? patientMs : undefined,
+        });
         return;
       case 'look':
-        pages.start(key, formatPageIdentity(action.release), action.host);
+        pages.start(key, formatPageIdentity(action.release), { host: action.host, path: action.path });
         return;
       case 'close':
         closings?.start(key, formatClosingIdentity(action.request.number), action.request);

@@ -2,7 +2,7 @@
 // decided, with the app's secrets masked.
 import { findPins } from '../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
-import { annotations, formatAppHost } from '../../crds/names.ts';
+import { annotations } from '../../crds/names.ts';
 import type { CloseRequest } from '../../crds/reports.ts';
 import { createAppToken, createPushToken } from '../../lib/app-tokens.ts';
 import { StallingError, type KubeObject } from '../../lib/kubernetes/index.ts';
@@ -10,7 +10,9 @@ import { readRepository, type Repository, type RepositoryError } from '../../lib
 import { createSecretMask, isSecretName, type SecretMask } from '../../lib/secret-mask.ts';
 import { isQueued, sortQueue } from '../build-queue/build-queue.ts';
 import type { ActivityRecord } from '../idle/activators.ts';
+import type { WorkerRecord } from '../usage/busy-workers.ts';
 import type {
+  CronJob,
   Deployment,
   HostedAppObject,
   HttpRoute,
@@ -21,10 +23,13 @@ import type {
   Service,
   Termination,
 } from '../objects/kinds.ts';
+import type { PodLayers } from '../space/space.ts';
 import { applySettings } from '../steps/build/records.ts';
-import type { Activators, AppActivity } from '../steps/deploy/rest.ts';
+import { collectVariables } from '../steps/deploy/components.ts';
+import type { Activators, AppActivity, WorkerUse } from '../steps/deploy/rest.ts';
 import { deriveGeneratedValues } from '../steps/deploy/secrets.ts';
 import { derivePassword } from '../steps/deploy/services/connections.ts';
+import type { PageQuery } from '../steps/publish/page.ts';
 import type { ProbeQuery } from '../steps/publish/probe.ts';
 import { identifySource, type RevisionQuery, type RevisionResult } from '../steps/source/source.ts';
 import type { BackgroundLookups } from './controller.ts';
@@ -35,7 +40,7 @@ import type { InstallationConfig } from './installation-config.ts';
 export interface Lookups {
   readonly polls: BackgroundLookups<RevisionQuery, RevisionResult>;
   readonly probes: BackgroundLookups<ProbeQuery, ProbeResult>;
-  readonly pages: BackgroundLookups<string, PageView>;
+  readonly pages: BackgroundLookups<PageQuery, PageView>;
   /** Undefined where this installation has no activator. */
   readonly closings?: BackgroundLookups<CloseRequest, boolean> | undefined;
 }
@@ -45,7 +50,10 @@ export interface SnapshotSources extends Lookups {
   readonly caches: Caches;
   readonly config: InstallationConfig;
   readonly shortage?: (() => string | undefined) | undefined;
+  readonly layers?: ((namespace: string, pod: string) => PodLayers | undefined) | undefined;
   readonly activity?: ActivityRecord | undefined;
+  /** Absent where what apps use is not measured. */
+  readonly workers?: WorkerRecord | undefined;
 }
 
 /** Takes the snapshot of an app. @throws StallingError if its spec cannot be read */
@@ -64,7 +72,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     repository: readRepository(app.spec.source.repo, config.gitHosts),
     poll: polls.take(key, identifySource(app)),
     idle: readIdleView(sources, app, now),
-    probe: probes.take(key, formatAppHost(name, config.site)),
+    probe: maskProbe(probes.take(key, formatProbeIdentity(app.status?.answer?.template)), app, config),
     page: app.status?.served === undefined ? undefined : pages.take(key, formatPageIdentity(app.status.served)),
     jobs,
     pipelinePods: caches.pipelinePods.listByIndex(byApp, name),
@@ -75,9 +83,16 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     service: caches.services.get(key),
     policy: caches.policies.get(key),
     claims: caches.claims.listByIndex(byApp, name),
-    pods: pods.filter((pod) => !isServiceObject(pod) && !isTrial(pod)),
+    pods: pods.filter((pod) => !isServiceObject(pod) && !isTrial(pod) && !isTask(pod)),
     trial: { deployment: caches.deployments.listByIndex(byApp, name).find(isTrial), pods: pods.filter(isTrial) },
     route: caches.routes.get(key),
+    componentRoutes: caches.routes.listByIndex(byApp, name).filter(({ metadata }) => metadata.name !== name),
+    tasks: {
+      jobs: caches.taskJobs.listByIndex(byApp, name),
+      cronJobs: caches.cronJobs.listByIndex(byApp, name),
+      pods: pods.filter(isTask),
+    },
+    layers: (pod) => sources.layers?.(namespace, pod),
     serviceObjects: {
       deployments: caches.deployments.listByIndex(byApp, name).filter(isServiceObject),
       services: caches.services.listByIndex(byApp, name).filter(isServiceObject),
@@ -87,12 +102,17 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
   };
 }
 
-function readIdleView({ activity, closings }: SnapshotSources, app: HostedApp, now: Date): IdleView | undefined {
+function readIdleView(
+  { activity, closings, workers }: SnapshotSources,
+  app: HostedApp,
+  now: Date,
+): IdleView | undefined {
   if (activity === undefined) return undefined;
   const { name, namespace } = app.metadata;
   return {
     activators: activity.getActivatorState(now.getTime()),
     activity: activity.find(name, now.getTime()),
+    workers: workers?.find(name, now.getTime()),
     isClosed: closings?.take(`${namespace}/${name}`, formatClosingIdentity((app.status?.idle?.number ?? 0) + 1)),
   };
 }
@@ -108,8 +128,18 @@ function isServiceObject({ metadata }: KubeObject): boolean {
 }
 
 /** True for objects that only try a new image of the app. */
-function isTrial({ metadata }: KubeObject): boolean {
+export function isTrial({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[annotations.trial] !== undefined;
+}
+
+/** True for objects that run a task or cron component of the app. */
+function isTask({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[annotations.task] !== undefined;
+}
+
+/** Identifies a probe: by the pod template that it is about. An answer of the release before says nothing about it. */
+export function formatProbeIdentity(template: string | undefined): string {
+  return template ?? 'any';
 }
 
 /** Identifies a look at a page: by the release that served when it began. */
@@ -138,7 +168,8 @@ function createAppMask(app: HostedApp, config: InstallationConfig): SecretMask {
   const fullApp: HostedApp = { ...app, spec };
   const { models, services } = config.run;
   const { name, uid } = app.metadata;
-  const set = [...spec.run.env, ...spec.build.env, ...spec.services.flatMap(({ env }) => env)];
+  const { env, secrets } = collectVariables(fullApp);
+  const set = [...env, ...spec.build.env, ...spec.services.flatMap((service) => service.env)];
   return createSecretMask({
     values: [
       ...spec.services.map((service) => derivePassword(fullApp, service, services.passwordSecret)),
@@ -147,7 +178,7 @@ function createAppMask(app: HostedApp, config: InstallationConfig): SecretMask {
       createPushToken({ name, uid }, config.registry.tokenSecret),
       ...set.filter(({ name: variable }) => isSecretName(variable)).map(({ value }) => value),
     ],
-    variables: spec.run.secrets.map(({ name: variable }) => variable),
+    variables: secrets.map(({ name: variable }) => variable),
   });
 }
 
@@ -164,6 +195,15 @@ export function maskPods(pods: readonly Pod[], app: HostedApp, config: Installat
     for (const ended of findTerminations(copy)) if (ended.message !== undefined) ended.message = mask(ended.message);
     return copy;
   });
+}
+
+/** An error page can show variables of the app. */
+function maskProbe(
+  probe: ProbeResult | undefined,
+  app: HostedApp,
+  config: InstallationConfig,
+): ProbeResult | undefined {
+  return probe?.text === undefined ? probe : { ...probe, text: createAppMask(app, config)(probe.text) };
 }
 
 function hasLastWords(pod: Pod): boolean {
@@ -186,6 +226,12 @@ export interface ProbeResult {
   readonly status?: number;
   /** What came back, as a clause for people: "the response was HTTP 404". */
   readonly detail: string;
+  /** Path of the response, if / redirects to it. */
+  readonly path?: string;
+  /** Path that responds, if there is no page at /. */
+  readonly instead?: string;
+  /** Text of an error page, on one line. The app wrote it. */
+  readonly text?: string;
 }
 
 /** Objects of the backing services of an app. Their volumes are among its claims. */
@@ -196,10 +242,20 @@ export interface BackingObjects {
   readonly pods: readonly Pod[];
 }
 
+/** Objects of the task and cron components of an app. */
+export interface TaskObjects {
+  /** One for each task of a release, and those that its CronJobs have made. */
+  readonly jobs: readonly Job[];
+  readonly cronJobs: readonly CronJob[];
+  readonly pods: readonly Pod[];
+}
+
 /** What the activators report about an app. */
 export interface IdleView {
   readonly activators: Activators;
   readonly activity: AppActivity | undefined;
+  /** Of its workers, if it has any; absent where what apps use is not measured. */
+  readonly workers?: WorkerUse | undefined;
   /** Whether they agreed to hold its requests; undefined: they were not asked. */
   readonly isClosed: boolean | undefined;
 }
@@ -239,10 +295,16 @@ export interface Snapshot {
   readonly claims: readonly PersistentVolumeClaim[];
   readonly pods: readonly Pod[];
   readonly route: HttpRoute | undefined;
+  /** Of components with host names that only they have. */
+  readonly componentRoutes?: readonly HttpRoute[];
+  /** What the containers of the pod of this name have written outside of volumes; absent where disks are not measured. */
+  readonly layers?: ((pod: string) => PodLayers | undefined) | undefined;
   /** What runs its backing services. */
   readonly serviceObjects: BackingObjects;
   /** The objects that start a new image before it replaces the one that serves. */
   readonly trial?: { readonly deployment: Deployment | undefined; readonly pods: readonly Pod[] };
+  /** What runs its task and cron components. */
+  readonly tasks?: TaskObjects;
   readonly probe: ProbeResult | undefined;
   /** Undefined where this installation has no activator. */
   readonly idle: IdleView | undefined;

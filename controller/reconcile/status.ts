@@ -7,6 +7,7 @@ import type { Decision } from './decide.ts';
 import {
   createDoneOutcome,
   isFailingReason,
+  isUrlRejection,
   shortenCommit,
   stepConditions,
   warnedReason,
@@ -246,7 +247,7 @@ export function formatExpiryWarning(at: Date): string {
 
 // Events: one per transition of a condition, with the condition's reason.
 
-/** These repeat a step's condition. Only Ready is worth an Event: when it becomes true, and when the URL fails. */
+/** These repeat a step's condition. Only Ready is worth an Event: when it becomes true, and when the URL fails or rejects a release. */
 const mirrors = new Set(['Ready', 'Reconciling', 'Stalled']);
 
 /** Lists the Events of a status change. A new message alone is not an Event. */
@@ -264,6 +265,9 @@ export function listTransitions(before: HostedAppStatus | undefined, after: Host
 function shouldReport(before: Condition | undefined, after: Condition): boolean {
   if (before?.status === after.status && before.reason === after.reason) return false;
   if (mirrors.has(after.type))
-    return after.type === 'Ready' && (after.status === 'True' || isFailingReason(after.reason));
+    return (
+      after.type === 'Ready' &&
+      (after.status === 'True' || isFailingReason(after.reason) || isUrlRejection(after.reason))
+    );
   return after.reason !== 'NotReached';
 }

@@ -26,6 +26,7 @@ import type { HostedApp } from '../../crds/hosted-app.ts';
 import { parseAcceptedRepository, hashRepository } from '../../lib/repository.ts';
 import type { Action } from '../reconcile/outcome.ts';
 import type { Snapshot } from '../reconcile/snapshot.ts';
+import { isRecreated } from '../steps/deploy/components.ts';
 
 const never = 'never';
 
@@ -277,7 +278,7 @@ function hasDataIdentity({ metadata }: KubeObject, identity: string): boolean {
 
 /** Whether the app has data that its generated Secrets may open; if not, they are deleted with it and derived again. */
 export function hasData({ spec }: Pick<HostedApp, 'spec'>): boolean {
-  return spec.run.volumes.length > 0 || spec.services.length > 0;
+  return isRecreated({ spec }) || spec.services.length > 0;
 }
 
 /** A claim or Secret of the app's data: like a child of the app, but without an owner. */

@@ -4,8 +4,8 @@ import { z } from 'zod';
 import type { HistoryEntry, HostedAppStatus } from '../../crds/hosted-app.ts';
 import {
   formatCacheRepository,
-  cacheTags,
   formatImageRepository,
+  parseCacheTag,
   parseImageTag,
   type RepositoryOwner,
 } from '../../crds/names.ts';
@@ -89,7 +89,8 @@ export function createPruner(options: PrunerOptions): Pruner {
     schedule({ name, namespace, uid, status, deployment }) {
       const { history = [], built, served, releases } = status;
       const key = `${namespace}/${name}`;
-      const needed = findDigests(JSON.stringify([built?.image, served?.image, releases, deployment]));
+      const images = [built?.image, built?.components, served?.image, releases, deployment];
+      const needed = findDigests(JSON.stringify(images));
       const identity = [uid, history[0]?.number, ...needed].join(' ');
       if (history.length === 0 || pruned.get(key) === identity || !isIdle(name)) return;
       // Forgets a failed prune, so that it is retried.
@@ -167,7 +168,7 @@ export async function pruneApp(
   await remove(images, unwanted);
 
   const caches = await listManifests(cache);
-  const keptCaches = caches.filter(({ tag, manifest }) => isKeptCache(tag, manifest, options.cacheBytes));
+  const keptCaches = selectCaches(caches, options.cacheBytes);
   const keptDigests = new Set(keptCaches.map(({ manifest }) => manifest.digest));
   const over = caches.map(({ manifest }) => manifest.digest).filter((digest) => !keptDigests.has(digest));
   await remove(cache, [...new Set(over)]);
@@ -216,10 +217,17 @@ async function listManifests(repository: Repository): Promise<StoredImage[]> {
   return stored;
 }
 
-/** A cache of the image's own layers takes no extra space, whatever their size. */
-function isKeptCache(tag: string, { blobs }: StoredManifest, maximum: number): boolean {
-  if (tag === cacheTags.image) return true;
-  return tag === cacheTags.all && [...blobs.values()].reduce((sum, bytes) => sum + bytes, 0) <= maximum;
+/**
+ * Selects the caches to keep. Those of an image's own layers take no extra space, whatever their size. Of those of all
+ * steps, one for each component, the smallest are kept as long as all of them together fit.
+ */
+export function selectCaches(caches: readonly StoredImage[], maximum: number): StoredImage[] {
+  const keptCaches = caches.filter(({ tag }) => parseCacheTag(tag) === 'image');
+  const whole = caches
+    .filter(({ tag }) => parseCacheTag(tag) === 'all')
+    .toSorted((one, other) => countBytes([one]) - countBytes([other]));
+  const fitting = whole.filter((_, index) => countBytes(whole.slice(0, index + 1)) <= maximum);
+  return [...keptCaches, ...fitting];
 }
 
 /** Bytes of all blobs, each counted once. */

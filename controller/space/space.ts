@@ -31,6 +31,8 @@ export interface SpaceOptions {
 export interface Space {
   /** Why no build may start, as a sentence; undefined where one may. */
   explainShortage(): string | undefined;
+  /** What each container of this pod has written to its own disk; undefined if that was not measured. */
+  getLayers(namespace: string, pod: string): PodLayers | undefined;
   /** Enqueues `keys` when a shortage begins or ends. */
   watchChanges(keys: () => readonly string[]): Watch;
   /** Reads disks at the interval until the signal is aborted. */
@@ -45,6 +47,7 @@ export function createSpace(options: SpaceOptions): Space {
   const { log, metrics, disks, registryClaim, now = Date.now } = options;
   const listeners = new Set<() => void>();
   let shortage: string | undefined;
+  let layers: ReadonlyMap<string, PodLayers> = new Map();
 
   async function readNode(address: string, signal: AbortSignal): Promise<[string, NodeDisks] | undefined> {
     try {
@@ -78,6 +81,7 @@ export function createSpace(options: SpaceOptions): Space {
     if (signal.aborted) return;
     const nodes = new Map(read.filter((each) => each !== undefined));
     disks.replaceSamples([...nodes.values()]);
+    layers = new Map([...nodes.values()].flatMap((node) => [...(node.layers ?? [])]));
     const newShortage = findShortage({ nodes, registryClaim, refusedAt: refused }, options.reserve, now());
     metrics.short.set(newShortage === undefined ? 0 : 1);
     const hasChanged = (newShortage === undefined) !== (shortage === undefined);
@@ -90,6 +94,7 @@ export function createSpace(options: SpaceOptions): Space {
 
   return {
     explainShortage: () => shortage,
+    getLayers: (namespace, pod) => layers.get(`${namespace}/${pod}`),
     watchChanges: (keys) => ({
       start: (enqueue) => {
         const listener = (): void => {
@@ -195,6 +200,18 @@ export interface NodeDisks {
   readonly fileSystems: Readonly<Partial<Record<'node' | 'images', FileSystem>>>;
   /** By `namespace/name` of the claim. */
   readonly claims: ReadonlyMap<string, FileSystem>;
+  /** By `namespace/name` of the pod; absent: none. */
+  readonly layers?: ReadonlyMap<string, PodLayers>;
+}
+
+/** By the name of the container. */
+export type PodLayers = ReadonlyMap<string, WritableLayer>;
+
+/** The files that a container has written outside of its volumes. They are gone when its container is. */
+export interface WritableLayer {
+  readonly bytes: number;
+  /** When the container was created, RFC 3339. */
+  readonly startedAt: string;
 }
 
 /** Reads a node by its address. @throws ApiError when the kubelet refuses or is out of reach */
@@ -210,7 +227,21 @@ const claim = z.object({ namespace: z.string(), name: z.string() });
 const volume = z.object({ pvcRef: claim.optional() });
 const summary = z.object({
   node: z.object({ nodeName: z.string(), fs: figures, runtime: z.object({ imageFs: figures }).optional() }),
-  pods: z.array(z.object({ volume: z.array(z.unknown()).optional() })).default([]),
+  pods: z
+    .array(
+      z.object({
+        podRef: claim.optional().catch(undefined),
+        volume: z.array(z.unknown()).optional(),
+        containers: z.array(z.unknown()).optional(),
+      }),
+    )
+    .default([]),
+});
+/** Of a container that has just started, nothing is measured yet. */
+const measuredContainer = z.object({
+  name: z.string(),
+  startTime: z.iso.datetime(),
+  rootfs: z.object({ usedBytes: z.number() }),
 });
 
 /** Reads the statistics of kubelets; needs the right to nodes/stats. */
@@ -226,11 +257,23 @@ export function createDiskReader(connection: Connection, port: number): DiskRead
 export function parseDisks(text: string): NodeDisks {
   const { node, pods } = summary.parse(JSON.parse(text));
   const volumes = pods.flatMap((pod) => pod.volume ?? []).map(parseMount);
+  const layers = pods.flatMap(({ podRef, containers = [] }) => {
+    const measured = containers.flatMap(parseLayer);
+    return podRef === undefined || measured.length === 0
+      ? []
+      : [[`${podRef.namespace}/${podRef.name}`, new Map(measured)] as const];
+  });
   return {
     name: node.nodeName,
     fileSystems: omitUndefined({ node: node.fs, images: node.runtime?.imageFs }),
     claims: new Map(volumes.filter((each) => each !== undefined)),
+    ...(layers.length === 0 ? {} : { layers: new Map(layers) }),
   };
+}
+
+function parseLayer(each: unknown): [string, WritableLayer][] {
+  const { data } = measuredContainer.safeParse(each);
+  return data === undefined ? [] : [[data.name, { bytes: data.rootfs.usedBytes, startedAt: data.startTime }]];
 }
 
 function parseMount(each: unknown): [string, FileSystem] | undefined {

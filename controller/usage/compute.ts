@@ -3,7 +3,7 @@ import { Counter, type Registry } from 'prom-client';
 import { labels } from '../../crds/names.ts';
 import { computeSample, samplesAtOnce, type ComputeReport, type ComputeSample } from '../../crds/reports.ts';
 import { toErrorMessage, type Logger } from '../../lib/kubernetes/index.ts';
-import type { Pod } from '../objects/kinds.ts';
+import { listContainers, type ContainerStatus, type Pod } from '../objects/kinds.ts';
 import type { UsageSample } from './usage.ts';
 
 export interface ComputeReporterOptions {
@@ -80,7 +80,7 @@ interface AppProcess {
 
 /** The process that runs in a container now. */
 function findProcess(pod: Pod | undefined, name: string): AppProcess | undefined {
-  const found = pod?.status?.containerStatuses?.find((each) => each.name === name);
+  const found = pod === undefined ? undefined : listProcesses(pod).find((each) => each.name === name);
   if (pod === undefined || found?.state?.running?.startedAt === undefined) return undefined;
   const { uid, labels: marks = {} } = pod.metadata;
   return {
@@ -88,6 +88,12 @@ function findProcess(pod: Pod | undefined, name: string): AppProcess | undefined
     app: marks[labels.app],
     startedAt: Date.parse(found.state.running.startedAt),
   };
+}
+
+/** The containers of an app's components, or that of a backing service. */
+function listProcesses(pod: Pod): readonly ContainerStatus[] {
+  const services = pod.status?.containerStatuses?.filter(({ name }) => name === 'service') ?? [];
+  return [...listContainers(pod), ...services];
 }
 
 /** Counts reports that failed. */

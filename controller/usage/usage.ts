@@ -12,7 +12,7 @@ import {
   type Logger,
 } from '../../lib/kubernetes/index.ts';
 import { createTimeLimit } from '../../lib/values.ts';
-import { pods as podResource, type Pod, parseBytes, parseMilli } from '../objects/kinds.ts';
+import { listContainers, pods as podResource, type Pod, parseBytes, parseMilli } from '../objects/kinds.ts';
 
 export interface UsageOptions {
   readonly client: Client;
@@ -23,12 +23,17 @@ export interface UsageOptions {
   readonly isFitted: (pod: Pod) => boolean;
   /** Receives the samples of these pods. */
   readonly report?: ((pods: readonly Pod[], samples: readonly UsageSample[]) => Promise<void>) | undefined;
+  /** Receives what the containers of these pods used since the look before. */
+  readonly observe?: ((pods: readonly Pod[], findUse: UseLookup) => void) | undefined;
   readonly intervalMs: number;
   readonly log: Logger;
   readonly registry: Registry;
 }
 
-/** A pod's last sample and its recent uses. Another leader has them again within a minute. */
+/** Finds what a container used between its last two samples; undefined if it has not got two. */
+export type UseLookup = (pod: string, container: string) => Use | undefined;
+
+/** A container's last sample and its recent uses. Another leader has them again within a minute. */
 interface History {
   readonly sample: UsageSample;
   readonly uses: readonly Use[];
@@ -55,8 +60,7 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
     }
   }
 
-  async function resize(pod: Pod, to: Amounts, signal: AbortSignal): Promise<void> {
-    const requests = { cpu: `${to.cpuMilli}m`, memory: String(to.memoryBytes) };
+  async function resize(pod: Pod, requests: ContainerRequests, signal: AbortSignal): Promise<void> {
     try {
       if (await resizePod(client, pod, requests, signal)) metrics.resizes.inc();
     } catch (error) {
@@ -70,15 +74,20 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
     const running = options.listPods().filter(isRunning);
     const nodes = new Set(running.flatMap(({ status }) => status?.hostIP ?? []));
     const allSamples = (await Promise.all([...nodes].map((node) => readNode(node, signal)))).flat();
-    const samples = allSamples.filter(({ container }) => container === 'app');
+    const ofApps = new Set(
+      running.flatMap((pod) => listContainers(pod).map(({ name }) => toKey(pod.metadata.name, name))),
+    );
+    const samples = allSamples.filter(({ pod, container }) => ofApps.has(toKey(pod, container)));
     histories = rememberUses(histories, samples);
     for (const pod of running.filter(options.isFitted)) {
-      const present = readAmounts(pod);
-      const uses = histories.get(pod.metadata.name)?.uses ?? [];
-      const better = present === undefined ? undefined : improveRequests(uses, present.requests, present.limits);
-      if (better !== undefined && !signal.aborted) await resize(pod, better, signal);
+      const better = fitContainers(pod, histories);
+      if (Object.keys(better).length > 0 && !signal.aborted) await resize(pod, better, signal);
     }
-    metrics.apps.set(samples.length);
+    options.observe?.(running, (pod, container) => {
+      const { sample, uses } = histories.get(toKey(pod, container)) ?? {};
+      return uses?.findLast(({ at }) => at === sample?.at);
+    });
+    metrics.apps.set(new Set(samples.map(({ pod }) => pod)).size);
     await options.report?.(running, allSamples);
   }
 
@@ -90,30 +99,41 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
   };
 }
 
-/** Adds the uses that new samples show; a pod without a sample is forgotten. */
+/** Names of pods and containers have no slash. */
+function toKey(pod: string, container: string): string {
+  return `${pod}/${container}`;
+}
+
+/** Better requests for each container of the pod whose present ones do not fit its use. */
+function fitContainers(pod: Pod, histories: ReadonlyMap<string, History>): ContainerRequests {
+  const better = listContainers(pod).flatMap(({ name, resources }) => {
+    const requests = toAmounts(resources?.requests);
+    const limits = toAmounts(resources?.limits);
+    if (requests === undefined || limits === undefined) return [];
+    const uses = histories.get(toKey(pod.metadata.name, name))?.uses ?? [];
+    const to = improveRequests(uses, requests, limits);
+    return to === undefined ? [] : [[name, { cpu: `${to.cpuMilli}m`, memory: String(to.memoryBytes) }] as const];
+  });
+  return Object.fromEntries(better);
+}
+
+/** Adds the uses that new samples show; a container without a sample is forgotten. */
 function rememberUses(before: ReadonlyMap<string, History>, samples: readonly UsageSample[]): Map<string, History> {
   return new Map(
     samples.map((sample) => {
-      const history = before.get(sample.pod);
+      const key = toKey(sample.pod, sample.container);
+      const history = before.get(key);
       const use = history === undefined ? undefined : measureUse(history.sample, sample);
       // The kubelet measures at its own interval: the same sample twice is no news.
-      if (history?.sample.at === sample.at) return [sample.pod, history];
+      if (history?.sample.at === sample.at) return [key, history];
       const uses = [...(history?.uses ?? []), ...(use === undefined ? [] : [use])];
-      return [sample.pod, { sample, uses: uses.filter(({ at }) => sample.at - at < rememberedMs) }];
+      return [key, { sample, uses: uses.filter(({ at }) => sample.at - at < rememberedMs) }];
     }),
   );
 }
 
 function isRunning({ metadata, status }: Pod): boolean {
   return metadata.deletionTimestamp === undefined && status?.phase === 'Running';
-}
-
-/** What the app's container requests now, and its limits. */
-function readAmounts({ status }: Pod): { requests: Amounts; limits: Amounts } | undefined {
-  const resources = status?.containerStatuses?.find(({ name }) => name === 'app')?.resources;
-  const requests = toAmounts(resources?.requests);
-  const limits = toAmounts(resources?.limits);
-  return requests === undefined || limits === undefined ? undefined : { requests, limits };
 }
 
 function toAmounts(of: Readonly<Record<string, string>> | undefined): Amounts | undefined {
@@ -131,7 +151,7 @@ export interface Amounts {
   readonly memoryBytes: number;
 }
 
-/** What a pod used between two samples. */
+/** What a container used between two samples. */
 export interface Use extends Amounts {
   readonly at: number;
 }
@@ -172,22 +192,28 @@ export function improveRequests(uses: readonly Use[], present: Amounts, limits: 
   return better.cpuMilli === present.cpuMilli && better.memoryBytes === present.memoryBytes ? undefined : better;
 }
 
-/** Quantities that a container requests. */
-export interface PodRequests {
-  readonly cpu: string;
-  readonly memory: string;
-}
+/** Quantities that containers request, by their names. */
+export type ContainerRequests = Readonly<Record<string, { readonly cpu: string; readonly memory: string }>>;
 
 /** Changes requests in place, without a restart. False if the pod is gone or changed meanwhile. @throws ApiError from a cluster that cannot resize */
 export async function resizePod(
   client: Client,
   pod: Pod,
-  requests: PodRequests,
+  requests: ContainerRequests,
   signal: AbortSignal,
 ): Promise<boolean> {
+  const sidecars = new Set(pod.status?.initContainerStatuses?.map(({ name }) => name));
+  const [first, rest] = [true, false].map((wanted) =>
+    Object.entries(requests)
+      .filter(([name]) => sidecars.has(name) === wanted)
+      .map(([name, each]) => ({ name, resources: { requests: each } })),
+  );
   const body = {
     metadata: { uid: pod.metadata.uid },
-    spec: { containers: [{ name: 'app', resources: { requests } }] },
+    spec: {
+      ...(first === undefined || first.length === 0 ? {} : { initContainers: first }),
+      ...(rest === undefined || rest.length === 0 ? {} : { containers: rest }),
+    },
   };
   const type = 'application/strategic-merge-patch+json';
   try {
@@ -201,10 +227,10 @@ export async function resizePod(
 
 // Reads from the kubelets what apps use.
 
-/** What the container of an app, or of one of its backing services, has used. */
+/** What a container in a pod of an app, or of one of its backing services, has used. */
 export interface UsageSample {
   readonly pod: string;
-  readonly container: AppContainer;
+  readonly container: string;
   /** CPU seconds since the container started. */
   readonly cpuSeconds: number;
   /** Bytes of memory that cannot be reclaimed (working set). */
@@ -212,10 +238,6 @@ export interface UsageSample {
   /** When it was measured, in milliseconds since 1970. */
   readonly at: number;
 }
-
-/** Names of the containers that are read, as the pods of an app and of its backing services have them. */
-const appContainers = ['app', 'service'] as const;
-export type AppContainer = (typeof appContainers)[number];
 
 /** Reads a node by its address. @throws ApiError when the kubelet refuses or is out of reach */
 export type UsageReader = (address: string, signal: AbortSignal) => Promise<UsageSample[]>;
@@ -232,19 +254,21 @@ export function createUsageReader(connection: Connection, namespace: string, por
   };
 }
 
-/** The samples of the containers of apps in one namespace, out of the kubelet's Prometheus text. */
+/** The samples of the containers in one namespace, out of the kubelet's Prometheus text. */
 export function parseUsage(text: string, namespace: string, now = Date.now()): UsageSample[] {
   const readings = text.split('\n').flatMap((each) => parseReading(each, namespace, now) ?? []);
-  const memory = new Map(readings.filter(({ isMemory }) => isMemory).map(({ pod, value }) => [pod, value]));
+  const memory = new Map(
+    readings.filter(({ isMemory }) => isMemory).map((one) => [toKey(one.pod, one.container), one.value]),
+  );
   return readings.flatMap(({ pod, container, isMemory, value, at }) => {
-    const memoryBytes = memory.get(pod);
+    const memoryBytes = memory.get(toKey(pod, container));
     return isMemory || memoryBytes === undefined ? [] : [{ pod, container, cpuSeconds: value, memoryBytes, at }];
   });
 }
 
 interface Reading {
   readonly pod: string;
-  readonly container: AppContainer;
+  readonly container: string;
   readonly isMemory: boolean;
   readonly value: number;
   readonly at: number;
@@ -252,7 +276,7 @@ interface Reading {
 
 function parseReading(text: string, namespace: string, now: number): Reading | undefined {
   const [, metric, labels = '', value = '', time] = line.exec(text) ?? [];
-  const container = appContainers.find((name) => name === readLabel(labels, 'container'));
+  const container = readLabel(labels, 'container');
   const pod = readLabel(labels, 'pod');
   if (metric === undefined || container === undefined || pod === undefined) return undefined;
   if (readLabel(labels, 'namespace') !== namespace) return undefined;

@@ -225,6 +225,13 @@ export const recipes = [
     ],
   },
   {
+    part: 'mcp-bridge',
+    // It has no dependencies, and its module is with the pipeline that ships it.
+    module: '../../controller/pipeline/bridge',
+    version: '1',
+    builds: [{ output: 'mcp-bridge', packages: ['.'], flags: ['-ldflags', strip], inImage: true }],
+  },
+  {
     part: 'local-path-provisioner',
     version: 'v0.0.30',
     builds: [

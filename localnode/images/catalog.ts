@@ -14,8 +14,8 @@ import type { Report } from '../steps.ts';
 export interface ImageRecipe {
   name: string;
   /**
-   * Built only on request: by `up --base-images` (`demand`), or as a service behind tools by `up --tools` (`tools`). No
-   * part of the cluster needs it to start.
+   * Built when an app first needs it or by `up --base-images` (`demand`), or as a service behind tools by `up --tools`
+   * (`tools`). No part of the cluster needs it to start.
    */
   on?: 'demand' | 'tools';
   /** Registry in its name; Docker Hub if absent. */
@@ -91,7 +91,7 @@ export const servicesOnDemand: readonly ImageRecipe[] = [
     repository: 'chromadb/chroma',
     arguments: { VERSION: chromaVersion },
   },
-].map((image): ImageRecipe => ({ ...image, on: 'demand' }));
+].map((image): ImageRecipe => ({ ...image, on: 'demand', compression: 'zstd' }));
 
 const addNothing = (): Promise<void> => Promise.resolve();
 const translator = join(import.meta.dirname, 'pdf-translator');
@@ -155,6 +155,7 @@ export const images: readonly ImageRecipe[] = [
     getRecipe('local-path-provisioner').version,
   ),
   createInfrastructureImage('traefik', 'library/traefik', getRecipe('traefik').version),
+  createInfrastructureImage('mcp-bridge', 'moorage/mcp-bridge', getRecipe('mcp-bridge').version),
   createInfrastructureImage('gitleaks', 'zricethezav/gitleaks', getRecipe('gitleaks').version),
   createDebianImage('bookworm', '12', '12-slim', 'oldstable', 'oldstable-slim'),
   createDebianImage('trixie', '13', '13-slim', 'stable', 'stable-slim', 'latest'),

@@ -2,7 +2,7 @@
 import { readFile, readdir, readlink, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { paths } from '../paths.ts';
-import { readText } from '../files.ts';
+import { readText, removeFolder } from '../files.ts';
 import { run, canRun, waitFor } from '../shell.ts';
 import type { Step } from '../steps.ts';
 import { listNodeCgroups } from './daemons/kubelet.ts';
@@ -165,11 +165,12 @@ export function listDownSteps(purge: boolean): Step[] {
 async function removeState(purge: boolean): Promise<string> {
   const machineBefore = await readBefore();
   const foreign = machineBefore === undefined ? [] : listNewFolders(machineBefore);
-  for (const folder of [...foreign, paths.run, paths.state])
-    await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+  for (const folder of [...foreign, paths.run]) await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   for (const folder of listNewEmptyFolders(machineBefore)) await rmdir(folder).catch(() => undefined);
   for (const file of [paths.kubeconfig, paths.gitPassword, paths.authority, paths.installation])
     await rm(file, { force: true });
+  // Last, because it has the record of what the machine had before.
+  await removeFolder(paths.state);
   if (!purge) return `kept the cache in ${paths.cache} (--purge removes it)`;
   await run('rm', ['-rf', paths.cache]);
   return `removed the cache in ${paths.cache}, too`;

@@ -3,6 +3,7 @@ import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
 import { getBinaryPath, buildPart, fetchModules } from '../binaries/build.ts';
 import { recipes } from '../binaries/recipes.ts';
 import { ensureImage, resolveImageReference, stopBuildkit } from '../images/build.ts';
+import { removeRemains } from '../files.ts';
 import type { ImageRecipe } from '../images/catalog.ts';
 import { paths } from '../paths.ts';
 import type { Step } from '../steps.ts';
@@ -59,6 +60,7 @@ async function writePersonalKubeconfig(plane: ControlPlane): Promise<undefined> 
 }
 
 async function makeFolders(): Promise<void> {
+  await removeRemains(paths.state);
   // Users in pods, who are unprivileged on the node, access their mounts through these folders; everything inside has
   // its own permissions.
   for (const folder of [paths.state, paths.run, paths.volumes]) {

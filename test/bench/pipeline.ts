@@ -1,5 +1,5 @@
-// `npm run bench:pipeline`: submit to live, beside a bare buildctl and a bare pod start of the same image, in one run
-// on the running cluster.
+// `npm run bench:pipeline`: submit to live, with a bare buildctl and a bare pod start of the same image for comparison,
+// and the second push of planned apps, in one run on the running cluster.
 import { rounds } from './pipeline-options.ts';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,16 @@ import { z } from 'zod';
 import { pipelineInput } from '../../controller/pipeline/contract.ts';
 import { appsNamespace, buildsNamespace, deleteApps, waitFor, runKubectl, readApp } from '../support/cluster.ts';
 import { rawBuildPod, rawDeployment } from './raw-pods.ts';
-import { median, seconds, submitToLive, withRepository, type Submission } from './submission.ts';
+import {
+  median,
+  plannedApps,
+  push,
+  seconds,
+  submitToLive,
+  submitToWord,
+  withRepository,
+  type Submission,
+} from './submission.ts';
 
 const pipelineJob = z.looseObject({
   items: z
@@ -121,18 +130,40 @@ async function create(manifest: object): Promise<void> {
   }
 }
 
+/** Seconds from the submission until the page shows what was pushed. */
+interface Pushes {
+  readonly first: number;
+  /** Of a commit that changes one line of one source file. */
+  readonly second: number;
+}
+
+async function measurePushes(language: string, round: number): Promise<Pushes> {
+  const name = `bench-${language}-${process.pid}-${round}`;
+  const folder = mkdtempSync(join(tmpdir(), 'moorage-bench-'));
+  const write = plannedApps[language];
+  if (write === undefined) throw new Error(`there is no ${language} app to measure`);
+  try {
+    const first = await submitToWord(await push(name, folder, write('one')), 'one');
+    return { first, second: await submitToWord(await push(name, folder, write('two')), 'two') };
+  } finally {
+    await deleteApps(name);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function formatRow<Measured>(label: string, all: readonly Measured[], pick: (each: Measured) => number): string {
+  const values = all.map(pick);
+  return `${label.padEnd(34)} ${[Math.min(...values), median(values), Math.max(...values)].map((value) => value.toFixed(2).padStart(7)).join(' ')}`;
+}
+
 function report(all: readonly Round[]): string {
-  const row = (label: string, pick: (round: Round) => number): string => {
-    const values = all.map(pick);
-    return `${label.padEnd(34)} ${[Math.min(...values), median(values), Math.max(...values)].map((value) => value.toFixed(2).padStart(7)).join(' ')}`;
-  };
   return [
     `${'seconds'.padEnd(34)}     min  median     max`,
-    row('submit to first 200', (round) => round.live),
-    row('bare buildctl, daemon running', (round) => round.build),
-    row('bare pod start, image present', (round) => round.start),
-    row('over their sum', (round) => round.live - round.build - round.start),
-    row('ratio to their sum', (round) => round.live / (round.build + round.start)),
+    formatRow('submit to first 200', all, ({ live }) => live),
+    formatRow('bare buildctl, daemon running', all, ({ build }) => build),
+    formatRow('bare pod start, image present', all, ({ start }) => start),
+    formatRow('over their sum', all, ({ live, build, start }) => live - build - start),
+    formatRow('ratio to their sum', all, ({ live, build, start }) => live / (build + start)),
   ].join('\n');
 }
 
@@ -145,4 +176,10 @@ for (let round = 1; round <= rounds; round += 1) {
   done.push(figures);
 }
 process.stdout.write(`${report(done)}\n`);
+for (const language of Object.keys(plannedApps)) {
+  const pushes: Pushes[] = [];
+  for (let round = 1; round <= rounds; round += 1) pushes.push(await measurePushes(language, round));
+  process.stdout.write(`${formatRow(`${language}: first push`, pushes, ({ first }) => first)}\n`);
+  process.stdout.write(`${formatRow(`${language}: second push`, pushes, ({ second }) => second)}\n`);
+}
 process.exit(0);

@@ -81,7 +81,7 @@ async function build(number: number): Promise<string | undefined> {
     buildImageArguments({
       input,
       notes: { plan: { strategy: 'dockerfile', reason: '' }, dockerfile, authored: true, context: paths.source },
-      cache: await chooseCache(input, token),
+      cache: await chooseCache(input, undefined, token),
       address: daemon.address,
       time: number,
       policyFile,

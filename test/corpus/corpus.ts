@@ -47,7 +47,7 @@ const refusal = z.strictObject({ refuse: z.string().min(1) });
 const expectation = z.union([program, files, parts, refusal]);
 export type Expectation = z.output<typeof expectation>;
 
-const verdicts = ['right', 'wrong', 'refused'] as const;
+export const verdicts = ['right', 'wrong', 'refused'] as const;
 export type Verdict = (typeof verdicts)[number];
 
 const repository = {

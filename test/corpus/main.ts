@@ -16,7 +16,7 @@ import { plan } from './plan/plan.ts';
 import { publish } from './publish.ts';
 import { run } from './run/run.ts';
 
-const usage = `usage: npm run corpus -- plan|run|publish [--set NAME] [--only NAMES] [--mirror DIR] [--hide-dockerfiles] [--add-license] [--parallel N] [--again] [--out DIR]
+const usage = `usage: npm run corpus -- plan|run|publish [--set NAME] [--only NAMES] [--mirror DIR] [--hide-dockerfiles] [--add-license] [--parallel N] [--again] [--note TEXT] [--out DIR]
 
   plan                 ask the planner of every repository, and railpack and nixpacks when they are on the PATH
   run                  submit every repository to the running cluster, and look at what goes live
@@ -28,6 +28,7 @@ const usage = `usage: npm run corpus -- plan|run|publish [--set NAME] [--only NA
   --add-license        add a licence file to repositories without one (run), to measure what comes after that refusal
   --parallel N         submissions at once, 1 to 8 (run; default 2)
   --again              those that have a result too (run)
+  --note TEXT          a sentence for the page of plans, such as what the network did not give to the others (plan)
   --out DIR            where tables, lines of JSON and screenshots go, outside of the project (default: a folder of the
                        system's temporary one for each set); a run that was stopped continues there`;
 
@@ -45,6 +46,7 @@ interface Request {
   readonly addLicense: boolean;
   readonly parallel: number;
   readonly again: boolean;
+  readonly note: string | undefined;
   readonly out: string;
 }
 
@@ -56,6 +58,7 @@ const options = {
   'add-license': { type: 'boolean', default: false },
   parallel: { type: 'string', default: '2' },
   again: { type: 'boolean', default: false },
+  note: { type: 'string' },
   out: { type: 'string' },
 } as const;
 
@@ -64,7 +67,7 @@ const say = (line: string): void => {
   process.stdout.write(`${line}\n`);
 };
 
-function parallelOf(text: string): number {
+function readParallel(text: string): number {
   const parallel = Number(text);
   if (!Number.isInteger(parallel) || parallel < 1 || parallel > 8) throw new UsageError('--parallel is 1 to 8');
   return parallel;
@@ -79,14 +82,14 @@ function readRequest(): Request {
     const from = process.env['INIT_CWD'] ?? '.';
     const out = resolve(from, values.out ?? defaultFolder(set));
     if (!relative(project, out).startsWith('..')) throw new UsageError('--out must be outside of the project');
-    const parallel = parallelOf(values.parallel);
+    const parallel = readParallel(values.parallel);
     const selected = readSelected(set, values.only);
     if (selected.entries.length === 0) throw new UsageError(`no repository's name contains "${values.only ?? ''}"`);
     if (chosen === 'plan' && selected.expected.length === 0)
       throw new UsageError('plan compares with expectations, and the sealed half has none: use run');
     const mirror = values.mirror === undefined ? undefined : resolve(from, values.mirror);
-    const { 'hide-dockerfiles': hide, 'add-license': addLicense, again } = values;
-    return { command: chosen, set, ...selected, mirror, hide, addLicense, parallel, again, out };
+    const { 'hide-dockerfiles': hide, 'add-license': addLicense, again, note } = values;
+    return { command: chosen, set, ...selected, mirror, hide, addLicense, parallel, again, note, out };
   });
 }
 

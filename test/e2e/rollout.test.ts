@@ -26,6 +26,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200); self.send_header('content-length', str(len(body))); self.end_headers(); self.wfile.write(body)
     def log_message(self, *a): pass
 signal.signal(signal.SIGTERM, lambda *a: sys.exit(0))
+# With the 5 of Python, a connection that comes while the machine is busy is lost, and with its pod hangs for minutes.
+http.server.ThreadingHTTPServer.request_queue_size = 1024
 http.server.ThreadingHTTPServer(('', int(os.environ['PORT'])), Handler).serve_forever()
 `,
   'requirements.txt': '',

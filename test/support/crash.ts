@@ -3,14 +3,12 @@ import type { Pod } from '../../controller/objects/kinds.ts';
 import type { Rejection } from '../../controller/reconcile/outcome.ts';
 import { diagnose } from '../../controller/steps/deploy/pods.ts';
 
-const limits = {
-  port: 8080,
-  startupMs: 120_000,
-  startupTime: '2m',
-  healthPath: undefined,
-  memory: '512Mi',
-  disk: '1Gi',
-};
+const limits = [
+  {
+    ...{ name: 'app', isNamed: false, port: 8080, startupMs: 120_000, startupTime: '2m', healthPath: undefined },
+    ...{ memory: '512Mi', disk: '1Gi' },
+  },
+];
 
 interface Crash {
   /** The last lines. */

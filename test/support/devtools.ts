@@ -57,6 +57,8 @@ export async function openTab(): Promise<Tab> {
       ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-proxy-server'],
       // Its authority is not among those that the browser knows; what is tested is not the certificate.
       ...['--ignore-certificate-errors', '--host-resolver-rules=MAP * 127.0.0.1', '--remote-debugging-port=0'],
+      // Each pod adds an interface to this machine, and the browser then ends all of its HTTP/2 sessions.
+      '--disable-http2',
       // It would load two pages for the address bar of every window.
       '--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup',
       ...[`--user-data-dir=${folder}`, 'about:blank'],

@@ -21,7 +21,6 @@ const reasons: Readonly<Record<string, string>> = {
   'api/accounting/receipts/index.ts': index,
   'api/accounting/reconciliation/index.ts': index,
   'api/accounting/revenue/index.ts': index,
-  'api/apps/index.ts': index,
   'api/catalog/index.ts': index,
   'api/demo-router.ts': program,
   'api/http/index.ts': index,

@@ -1,7 +1,8 @@
 // Decides what kind of request a record is, which separates uses from requests that earn an author nothing.
 import { BlockList, isIP } from 'node:net';
 import { RE2JS } from 're2js';
-import { formatAppHost, type AppsSite, labels } from '../../../crds/names.ts';
+import { listComponents } from '../../../crds/components.ts';
+import { formatAppHost, parseHostLabel, type AppsSite, labels } from '../../../crds/names.ts';
 import { readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
 import type { FreeRequests } from '../../../crds/hosted-app.ts';
 import type { App } from '../../apps/index.ts';
@@ -52,7 +53,8 @@ export type HostKind = { readonly kind: 'app'; readonly app: HostApp } | { reado
 /** What the classification needs to know about an app. */
 export interface HostApp {
   readonly slug: string;
-  readonly healthPath: string | undefined;
+  /** Of each component, as visitors would request it. */
+  readonly healthPaths: readonly string[];
   /** Hash of the submitter; undefined if the operator of the installation created the app. */
   readonly submitter: string | undefined;
   /** Whether the author declared such requests free. */
@@ -94,7 +96,7 @@ export function classify(
   return (
     classifyPlatform(record, visitor.isInside) ??
     (app.isFree(record.path, record.status) ? 'free' : undefined) ??
-    classifyRequest(record, app.healthPath) ??
+    classifyRequest(record, app.healthPaths) ??
     (app.submitter === visitor.submitter ? 'own' : 'use')
   );
 }
@@ -104,10 +106,10 @@ function classifyPlatform({ wake, userAgent }: GatewayRecord, isInside: boolean)
   return isInside ? platformAgents.get(userAgent) : undefined;
 }
 
-function classifyRequest(record: GatewayRecord, healthPath: string | undefined): RequestClass | undefined {
+function classifyRequest(record: GatewayRecord, healthPaths: readonly string[]): RequestClass | undefined {
   const { method, path, status } = record;
   const isRead = method === 'GET' || method === 'HEAD';
-  if (isRead && path === healthPath) return 'health';
+  if (isRead && healthPaths.includes(path)) return 'health';
   if (method === 'OPTIONS') return 'preflight';
   if (status === 0 || status >= 500) return 'failed';
   return isRead && isAsset(record) ? 'asset' : undefined;
@@ -127,26 +129,54 @@ export interface HostsOptions {
 
 /** Returns a function that finds the app of a host. Caches each app until it changes. */
 export function createHostIndex({ apps, site, platformHost }: HostsOptions): (host: string) => HostKind {
-  const hostApps = new WeakMap<App, HostApp>();
+  const hostApps = new WeakMap<App, IndexedApp>();
   const suffix = formatAppHost('', site);
   return (host) => {
     if (host === platformHost) return { kind: 'platform' };
-    const app = host.endsWith(suffix) ? apps.get(host.slice(0, -suffix.length)) : undefined;
+    const label = host.endsWith(suffix) ? host.slice(0, -suffix.length) : '';
+    const { app: name, subdomain } = parseHostLabel(label);
+    // An app of an earlier version may have a name with two hyphens.
+    const own = apps.get(label);
+    const app = own ?? apps.get(name);
     if (app === undefined) return { kind: 'unknown' };
-    const hostApp = hostApps.get(app) ?? toHostApp(app);
-    hostApps.set(app, hostApp);
-    return { kind: 'app', app: hostApp };
+    const indexed = hostApps.get(app) ?? readIndexedApp(app);
+    hostApps.set(app, indexed);
+    const isKnown = own !== undefined || (subdomain !== undefined && indexed.subdomains.has(subdomain));
+    return isKnown ? { kind: 'app', app: indexed.app } : { kind: 'unknown' };
   };
 }
 
-function toHostApp(app: App): HostApp {
+interface IndexedApp {
+  readonly app: HostApp;
+  /** Those of components that have host names of their own. */
+  readonly subdomains: ReadonlySet<string>;
+}
+
+function readIndexedApp(app: App): IndexedApp {
   const { metadata, status } = app;
-  const { run, metering } = resolveSpec(app, readSettings(status?.settings?.values));
+  const { settings, built, releases = [] } = status ?? {};
+  const newest = resolveSpec(app, readSettings(settings?.values));
+  const current = listComponents(newest);
+  // A release with older settings may be what serves.
+  const others = new Set([built?.settings, ...releases.map((release) => release.settings)]);
+  others.delete(settings?.values);
+  const components = [
+    ...current,
+    ...[...others].flatMap((text) => listComponents(resolveSpec(app, readSettings(text)))),
+  ];
   return {
-    slug: metadata.name,
-    healthPath: run.healthPath,
-    submitter: metadata.labels?.[labels.caller],
-    isFree: compileFreeRule(metering.free),
+    app: {
+      slug: metadata.name,
+      // A component without a route answers no visitor: its path may be a page of another one.
+      healthPaths: current.flatMap(({ healthPath, route }) =>
+        healthPath === undefined || route === undefined
+          ? []
+          : [route.stripPath ? `${route.path}${healthPath}` : healthPath],
+      ),
+      submitter: metadata.labels?.[labels.caller],
+      isFree: compileFreeRule(newest.metering.free),
+    },
+    subdomains: new Set(components.flatMap(({ route }) => route?.subdomain ?? [])),
   };
 }
 

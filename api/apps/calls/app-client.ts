@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { probeHeader } from '../../../crds/names.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { bodyTooLarge } from '../../http/index.ts';
-import type { Target } from '../directory.ts';
+import { resolveDestination, type Target } from '../directory.ts';
 import { type Method, formatLocation } from './forwarding.ts';
 import { appTimeout, appUnreachable, appAnswerTooLarge } from '../problems.ts';
 import { BadEncoding, readBody, TooLarge } from '../../tools/index.ts';
@@ -67,8 +67,7 @@ export class AppClient {
     const { host, protocol } = new URL(target.publicOrigin);
     try {
       const response = await this.#agent.request({
-        origin: target.origin,
-        path,
+        ...resolveDestination(target, path),
         method,
         body: body ?? null,
         // Redirects are left to the caller, even within the app: this client contacts no other address.

@@ -17,8 +17,6 @@ import {
 } from '../../http/index.ts';
 import {
   formatMoney,
-  ledgerUnavailable,
-  ledgerUnconfigured,
   quotaExhausted,
   idempotencyInFlight,
   idempotencyMismatch,
@@ -27,13 +25,7 @@ import {
   replayHeaders,
   formatLowQuotaHeaders,
 } from '../../billing/index.ts';
-import {
-  keyChecksLimited,
-  keyRefused,
-  modelsUnconfigured,
-  type PayerFor,
-  routerUnavailable,
-} from '../../models/index.ts';
+import { type PayerFor, payerProblems } from '../../models/index.ts';
 import { toolBusy, tooManyCalls } from '../../tools/index.ts';
 import {
   contentFields,
@@ -129,12 +121,7 @@ export function createAppEndpoints({ directory, calls, payerFor, replays }: AppE
       problems: [
         ...appProblems,
         quotaExhausted,
-        keyRefused,
-        keyChecksLimited,
-        modelsUnconfigured,
-        routerUnavailable,
-        ledgerUnavailable,
-        ledgerUnconfigured,
+        ...payerProblems,
         tooManyCalls,
         toolBusy,
         idempotencyInFlight,

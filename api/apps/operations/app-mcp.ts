@@ -1,4 +1,4 @@
-// Calls the MCP endpoints of apps with the official client, on a new connection each time and within limits.
+// Connects to the MCP endpoints of apps with the official client, within limits of time and size.
 import {
   Client,
   ProtocolError,
@@ -10,19 +10,36 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createTooLarge, limitBytes, type AppResponse, type AppClient } from '../calls/app-client.ts';
 import { parseAppPath, methods, selectForwardedHeaders } from '../calls/forwarding.ts';
 import type { Target } from '../directory.ts';
-import { createTimeLimit } from '../../../lib/values.ts';
+import type { ExternalProgress } from '../../tools/index.ts';
+import { mcpEnvironmentHeader } from '../../../crds/names.ts';
+import { createTimeLimit, toAsciiJson } from '../../../lib/values.ts';
 
-export interface McpVisit {
+/** An MCP endpoint of an app, and the limits of a connection to it. */
+export interface McpEndpoint {
   readonly appClient: AppClient;
   readonly target: Target;
   readonly path: string;
+  /** Request id of messages that belong to no call. */
+  readonly id: string;
+  readonly limitMs: number;
+  /** Size limit for each response; of the platform's own requests, for all of them together. */
+  readonly maxBytes: number;
+  /** Values of the caller for variables of the process of the session. They go to the app, and nowhere else. */
+  readonly environment?: Readonly<Record<string, string>> | undefined;
+  /** Requests by the platform itself, which wake no app. */
+  readonly isLook?: boolean;
+}
+
+export interface McpVisit extends McpEndpoint {
+  readonly signal: AbortSignal;
+}
+
+export interface McpCall {
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
   readonly id: string;
   readonly signal: AbortSignal;
-  readonly limitMs: number;
-  /** Size limit for all responses together. */
-  readonly maxBytes: number;
-  /** A request by the platform itself, which wakes no app. */
-  readonly isLook?: boolean;
+  readonly report?: ((progress: ExternalProgress) => void) | undefined;
 }
 
 /** Compiles no schema of an app. `SchemaReader` rewrites the schemas that agents receive. */
@@ -38,79 +55,123 @@ const noReconnecting = {
 
 /** Lists the tools of an app for the platform itself, so it wakes no app and is not counted as a use. */
 export async function listMcpTools(visit: McpVisit): Promise<unknown> {
-  return runWithClient({ ...visit, isLook: true }, async (client) => (await client.listTools()).tools);
-}
-
-export async function callMcpTool(
-  visit: McpVisit,
-  name: string,
-  args: Readonly<Record<string, unknown>>,
-): Promise<CallToolResult> {
-  return runWithClient(visit, async (client) => {
-    try {
-      return await client.callTool({ name, arguments: { ...args } }, { timeout: visit.limitMs });
-    } catch (error) {
-      // This is a response too: the app rejects the arguments.
-      if (error instanceof ProtocolError)
-        return { isError: true, content: [{ type: 'text', text: error.message.slice(0, 2_000) }] };
-      throw error;
-    }
-  });
-}
-
-async function runWithClient<Value>(visit: McpVisit, work: (client: Client) => Promise<Value>): Promise<Value> {
-  const { limitMs, target, path } = visit;
-  const signal = AbortSignal.any([visit.signal, createTimeLimit(limitMs)]);
-  const client = new Client(
-    { name: 'moorage', version: '1.1.0' },
-    { jsonSchemaValidator: unchecked, versionNegotiation: { mode: 'auto' } },
-  );
-  const transport = new StreamableHTTPClientTransport(new URL(path, target.origin), {
-    fetch: createAppFetch({ ...visit, signal }),
-    reconnectionOptions: noReconnecting,
-  });
-  const working = client.connect(transport, { timeout: limitMs }).then(() => work(client));
-  // The client sometimes waits on regardless of the signal.
-  const over = Promise.withResolvers<never>();
-  const end = (): void => {
-    over.reject(signal.reason as Error);
-  };
-  signal.addEventListener('abort', end, { once: true });
+  const signal = AbortSignal.any([visit.signal, createTimeLimit(visit.limitMs)]);
+  const connection = new McpConnection({ ...visit, isLook: true });
   try {
-    return await Promise.race([working, over.promise]);
+    return await connection.run(signal, async (client) => (await client.listTools()).tools);
   } finally {
-    signal.removeEventListener('abort', end);
-    void working.catch(() => undefined);
-    await endSession(client, transport);
+    await connection.close();
   }
 }
 
-/** Servers of the 2025 protocol versions keep a session until it is ended. Waits for that only briefly. */
-async function endSession(client: Client, transport: StreamableHTTPClientTransport): Promise<void> {
-  if (transport.sessionId !== undefined)
-    await Promise.race([transport.terminateSession(), sleep(1_000, undefined, { ref: false })]).catch(() => undefined);
-  await client.close().catch(() => undefined);
+/**
+ * A connection to the MCP endpoint of an app: in the 2025 revisions a session of the app, which it keeps until it is ended.
+ */
+export class McpConnection {
+  readonly #endpoint: McpEndpoint;
+  readonly #client: Client;
+  readonly #transport: StreamableHTTPClientTransport;
+  #opening: Promise<void> | undefined;
+  #isClosing = false;
+
+  constructor(endpoint: McpEndpoint) {
+    this.#endpoint = endpoint;
+    this.#client = new Client(
+      { name: 'moorage', version: '1.1.0' },
+      { jsonSchemaValidator: unchecked, versionNegotiation: { mode: 'auto' } },
+    );
+    this.#transport = new StreamableHTTPClientTransport(new URL(endpoint.path, endpoint.target.origin), {
+      fetch: this.#createFetch(),
+      reconnectionOptions: noReconnecting,
+    });
+  }
+
+  /** Calls a tool. An app that rejects the arguments has answered, too. @throws SdkHttpError if the session is gone */
+  async call({ name, args, id, signal, report }: McpCall): Promise<CallToolResult> {
+    const { limitMs } = this.#endpoint;
+    return this.run(AbortSignal.any([signal, createTimeLimit(limitMs)]), async (client) => {
+      try {
+        return await client.callTool(
+          { name, arguments: { ...args } },
+          {
+            timeout: limitMs,
+            // The app gets to know that the caller has canceled.
+            signal,
+            headers: { [requestIdHeader]: id },
+            ...(report === undefined ? {} : { onprogress: report }),
+          },
+        );
+      } catch (error) {
+        if (error instanceof ProtocolError)
+          return { isError: true, content: [{ type: 'text', text: error.message.slice(0, 2_000) }] };
+        throw error;
+      }
+    });
+  }
+
+  /** Connects if it is not connected yet, and runs work until the signal aborts. */
+  async run<Value>(signal: AbortSignal, work: (client: Client) => Promise<Value>): Promise<Value> {
+    this.#opening ??= this.#client.connect(this.#transport, { timeout: this.#endpoint.limitMs });
+    const working = this.#opening.then(() => work(this.#client));
+    // The client sometimes waits on regardless of the signal.
+    const over = Promise.withResolvers<never>();
+    const end = (): void => {
+      over.reject(signal.reason as Error);
+    };
+    signal.addEventListener('abort', end, { once: true });
+    try {
+      signal.throwIfAborted();
+      return await Promise.race([working, over.promise]);
+    } finally {
+      signal.removeEventListener('abort', end);
+      void working.catch(() => undefined);
+    }
+  }
+
+  /** Ends the session of the app, and waits for that only briefly. Never throws. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    if (this.#transport.sessionId !== undefined)
+      await Promise.race([this.#transport.terminateSession(), sleep(1_000, undefined, { ref: false })]).catch(
+        () => undefined,
+      );
+    await this.#client.close().catch(() => undefined);
+  }
+
+  /** Creates a fetch that always goes to this app, whatever address it is given. */
+  #createFetch(): typeof fetch {
+    const { appClient, target, id, maxBytes, isLook = false, limitMs, environment } = this.#endpoint;
+    const variables = environment === undefined ? {} : { [mcpEnvironmentHeader]: toAsciiJson(environment) };
+    const shared = isLook ? { left: maxBytes } : undefined;
+    return async (input, { method = 'GET', body, signal, ...init } = {}) => {
+      // A standing stream would keep the app awake, and carries nothing that a call does not.
+      if (method === 'GET') return new Response(null, { status: 405 });
+      const headers = new Headers(init.headers);
+      const response = await appClient.send(target, {
+        method: methods.find((one) => one === method) ?? 'POST',
+        id: headers.get(requestIdHeader) ?? id,
+        path: toAppPath(input),
+        // Only a message that starts a session has no session yet.
+        headers: { ...selectForwardedHeaders(headers), ...(headers.has('mcp-session-id') ? {} : variables) },
+        // The end of a session wakes no app: one that sleeps has no sessions.
+        isLook: isLook || this.#isClosing,
+        body: typeof body === 'string' ? body : undefined,
+        signal: signal ?? createTimeLimit(limitMs),
+      });
+      const budget = shared ?? { left: maxBytes };
+      return toResponse({
+        ...response,
+        body: limitBytes(response.body, budget, () => createTooLarge(target.slug, maxBytes)),
+      });
+    };
+  }
 }
 
-/** Creates a fetch that always goes to this app, whatever address it is given. */
-function createAppFetch({ appClient, target, id, signal, maxBytes, isLook }: McpVisit): typeof fetch {
-  const budget = { left: maxBytes };
-  return async (input, init = {}) => {
-    const url = new URL(input instanceof Request ? input.url : input);
-    const response = await appClient.send(target, {
-      method: methods.find((one) => one === init.method) ?? 'GET',
-      id,
-      path: parseAppPath(`${url.pathname}${url.search}`) ?? '/',
-      headers: selectForwardedHeaders(new Headers(init.headers)),
-      isLook,
-      body: typeof init.body === 'string' ? init.body : undefined,
-      signal: AbortSignal.any([signal, ...(init.signal instanceof AbortSignal ? [init.signal] : [])]),
-    });
-    return toResponse({
-      ...response,
-      body: limitBytes(response.body, budget, () => createTooLarge(target.slug, maxBytes)),
-    });
-  };
+const requestIdHeader = 'x-request-id';
+
+function toAppPath(input: Parameters<typeof fetch>[0]): string {
+  const { pathname, search } = new URL(input instanceof Request ? input.url : input);
+  return parseAppPath(`${pathname}${search}`) ?? '/';
 }
 
 function toResponse({ status, headers, body }: AppResponse): Response {

@@ -18,6 +18,8 @@ export interface OperationCacheOptions {
   /** Apps that are live now. */
   readonly directory: Pick<Directory, 'find' | 'listLive'>;
   readonly discover: DiscoverOperations;
+  /** Asks an app whether it still offers operations. Default: none is asked. */
+  readonly check?: ((target: Target, agentPaths: AgentPaths, signal: AbortSignal) => Promise<void>) | undefined;
   readonly pins: OperationPins;
   readonly log: Logger;
   /** Interval between two passes over the live apps; default 2 000. */
@@ -26,6 +28,10 @@ export interface OperationCacheOptions {
   readonly staleMs?: number;
   /** Time limit for one app; default 20 000. */
   readonly limitMs?: number;
+  /** Interval at which an app with operations is asked whether it still answers; default 86 400 000. */
+  readonly checkMs?: number;
+  /** Delay before an app that did not answer is asked again; default 300 000. */
+  readonly againMs?: number;
 }
 
 interface Entry {
@@ -33,10 +39,12 @@ interface Entry {
   readonly key: string;
   readonly operations: readonly Operation[];
   readonly leftOut: number;
-  /** Why there are none. */
+  /** Why there are none, or why the app does not answer any more. */
   readonly fault: string | undefined;
   readonly failures: number;
   readonly dueAt: number;
+  /** When the app last answered, in milliseconds since 1970; undefined if it has not since this process started. */
+  readonly answeredAt: number | undefined;
 }
 
 /** The operations of an app, or why there are none. */
@@ -44,20 +52,24 @@ export interface AppOperations {
   readonly operations: readonly Operation[];
   readonly leftOut: number;
   readonly fault: string | undefined;
+  readonly answeredAt: number | undefined;
 }
 
 const maxConcurrent = 3;
 const firstRetryMs = 5_000;
+/** Checks in a row that fail before an app counts as dead: one may fall into a restart. */
+const failedChecks = 3;
 
 export class OperationCache {
-  readonly #options: Required<OperationCacheOptions>;
+  readonly #options: Required<Omit<OperationCacheOptions, 'check'>> & Pick<OperationCacheOptions, 'check'>;
   readonly #entries = new Map<string, Entry>();
   readonly #pending = new Map<string, Promise<void>>();
   readonly #ending = new AbortController();
   #watching: Promise<void> | undefined;
 
   constructor(options: OperationCacheOptions) {
-    this.#options = { everyMs: 2_000, staleMs: 600_000, limitMs: 20_000, ...options };
+    const times = { everyMs: 2_000, staleMs: 600_000, limitMs: 20_000, checkMs: 86_400_000, againMs: 300_000 };
+    this.#options = { ...times, ...options };
   }
 
   start(): void {
@@ -79,11 +91,14 @@ export class OperationCache {
   }
 
   /** All operations that can be called now, sorted by slug. */
-  listAll(): { readonly target: Target; readonly operation: Operation }[] {
+  listAll(): { readonly target: Target; readonly operation: Operation; readonly fault: string | undefined }[] {
     return this.#options.directory
       .listLive()
       .toSorted((one, other) => (one.slug < other.slug ? -1 : 1))
-      .flatMap((target) => (this.getOperations(target)?.operations ?? []).map((operation) => ({ target, operation })));
+      .flatMap((target) => {
+        const { operations, fault } = this.getOperations(target) ?? { operations: [], fault: undefined };
+        return operations.map((operation) => ({ target, operation, fault }));
+      });
   }
 
   /** Waits for the first discovery, because a caller may know the operation from another replica. */
@@ -144,7 +159,9 @@ export class OperationCache {
   }
 
   #start(target: Target, agentPaths: AgentPaths): Promise<void> {
-    const discovery = this.#discover(target, agentPaths)
+    const before = this.#entries.get(target.slug);
+    const isKnown = before?.key === formatKey(target, agentPaths) && before.operations.length > 0;
+    const discovery = (isKnown ? this.#check(before, target, agentPaths) : this.#discover(target, agentPaths))
       .then((entry) => {
         this.#entries.set(target.slug, entry);
       })
@@ -159,10 +176,19 @@ export class OperationCache {
     const { log, staleMs } = this.#options;
     const key = formatKey(target, agentPaths);
     try {
-      const { operations, leftOut } = await this.#readPinned(target, agentPaths);
-      // A pinned description does not change, so the app is not queried again.
-      const dueAt = operations.length > 0 ? Number.POSITIVE_INFINITY : Date.now() + staleMs;
-      return { key, operations, leftOut, fault: undefined, failures: 0, dueAt };
+      const { operations, leftOut, isNew } = await this.#readPinned(target, agentPaths);
+      // A pinned description does not change, so the app is only asked whether it still answers. One that was stored before
+      // shows nothing about that.
+      const dueAt = Date.now() + (operations.length > 0 && isNew ? this.#options.checkMs : staleMs);
+      return {
+        key,
+        operations,
+        leftOut,
+        fault: undefined,
+        failures: 0,
+        dueAt,
+        answeredAt: isNew ? Date.now() : undefined,
+      };
     } catch (error) {
       const fault = error instanceof Error ? error.message.slice(0, 500) : 'Discovery failed.';
       log.info({ app: target.slug, fault }, 'could not discover the operations of an app');
@@ -170,22 +196,45 @@ export class OperationCache {
     }
   }
 
+  /** An entry keeps its operations: an app that does not answer today may tomorrow, and a call says why it fails. */
+  async #check(before: Entry, target: Target, agentPaths: AgentPaths): Promise<Entry> {
+    const { check, log, limitMs, checkMs, againMs } = this.#options;
+    const isOverMcp = before.operations.some(({ way }) => way.kind === 'mcp');
+    // Nothing wakes an app for this, and what is asleep cannot answer.
+    if (check === undefined || !isOverMcp || target.isResting === true)
+      return { ...before, dueAt: Date.now() + (isOverMcp ? againMs : checkMs) };
+    try {
+      await check(target, agentPaths, AbortSignal.any([this.#ending.signal, createTimeLimit(limitMs)]));
+      return { ...before, fault: undefined, failures: 0, dueAt: Date.now() + checkMs, answeredAt: Date.now() };
+    } catch (error) {
+      const failures = before.failures + 1;
+      const reason = error instanceof Error ? error.message.slice(0, 300) : 'unknown error';
+      log.info({ app: target.slug, failures, reason }, 'an app did not list its tools');
+      const fault =
+        failures < failedChecks
+          ? before.fault
+          : `The MCP endpoint at ${agentPaths.mcp} does not answer, in ${failedChecks} checks or more: ${reason}`;
+      return { ...before, fault, failures, dueAt: Date.now() + againMs };
+    }
+  }
+
   /** Reads the description stored for this release, or stores what the app describes now. */
-  async #readPinned(target: Target, agentPaths: AgentPaths): Promise<OperationList> {
+  async #readPinned(target: Target, agentPaths: AgentPaths): Promise<OperationList & { readonly isNew: boolean }> {
     const { discover, pins, limitMs } = this.#options;
     const name = { app: target.uid, release: formatRelease(target, agentPaths) };
     const stored = await pins.read(name);
-    if (stored !== undefined) return stored;
+    if (stored !== undefined) return { ...stored, isNew: false };
     const signal = AbortSignal.any([this.#ending.signal, createTimeLimit(limitMs)]);
     const list = await discover(target, agentPaths, signal);
-    return list.operations.length === 0 ? list : pins.keep(name, list);
+    return { ...(list.operations.length === 0 ? list : await pins.keep(name, list)), isNew: true };
   }
 
   #recordFailure(slug: string, key: string, fault: string): Entry {
     const before = this.#entries.get(slug);
     const failures = before?.key === key ? before.failures : 0;
     const wait = Math.min(firstRetryMs * 2 ** failures, this.#options.staleMs);
-    return { key, fault, operations: [], leftOut: 0, failures: failures + 1, dueAt: Date.now() + wait };
+    const dueAt = Date.now() + wait;
+    return { key, fault, operations: [], leftOut: 0, failures: failures + 1, dueAt, answeredAt: undefined };
   }
 }
 
@@ -288,6 +337,18 @@ export function createOperationDiscoverer({ appClient, workers }: DiscovererOpti
     if (fault !== undefined) throw new DiscoveryError(`${where} ${fault}`.trim());
     return list;
   }
+}
+
+/** Creates the check of an app's MCP endpoint. It throws if the app lists no tools. */
+export function createEndpointCheck(appClient: AppClient): NonNullable<OperationCacheOptions['check']> {
+  return async (target, { mcp: path }, signal) => {
+    const tools = await listMcpTools({
+      ...{ appClient, target, path, signal, id: 'check' },
+      maxBytes: maxDescriptionBytes,
+      limitMs: mcpLimitMs * 2,
+    });
+    if (!Array.isArray(tools) || tools.length === 0) throw new DiscoveryError('it lists no tools.');
+  };
 }
 
 /** A release of an app, identified by the UID of its HostedApp. */

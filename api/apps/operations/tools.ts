@@ -1,7 +1,11 @@
 // Offers operations of apps as MCP tools next to the built-in ones: lists them by app, searches, calls and charges them
 // like any call of the app.
 import type { CallToolResult, ContentBlock, Tool as ListedTool } from '@modelcontextprotocol/server';
-import { formatMoney, parseMoney } from '../../billing/index.ts';
+import { z } from 'zod';
+import { mcpEnvironmentHeader } from '../../../crds/names.ts';
+import type { Problem } from '../../../lib/problem.ts';
+import { createValidationProblem } from '../../http/index.ts';
+import { formatMoney, parseMoney, type Payer } from '../../billing/index.ts';
 import type { ExternalSearch, ExternalToolCall, ExternalTools, FoundTool } from '../../tools/index.ts';
 import type { PayerFor } from '../../models/index.ts';
 import {
@@ -13,9 +17,9 @@ import {
 } from '../calls/app-client.ts';
 import { type AppCall, type AppCalls, type CallReceipt, toReceiptView } from '../calls/app-calls.ts';
 import type { Directory, Target } from '../directory.ts';
-import { callMcpTool } from './app-mcp.ts';
+import { type McpSessions, toSessionProblem } from './mcp-sessions.ts';
 import type { OperationCache } from './operation-cache.ts';
-import { type HttpBinding, type Operation, nameSeparator } from './operation.ts';
+import { type HttpBinding, type Operation, nameSeparator, toPlainText } from './operation.ts';
 import { toAppRequest } from './request.ts';
 
 export interface OperationToolsOptions {
@@ -24,6 +28,7 @@ export interface OperationToolsOptions {
   readonly calls: AppCalls;
   readonly appClient: AppClient;
   readonly payerFor: PayerFor;
+  readonly sessions: McpSessions;
 }
 
 export function createOperationTools({
@@ -32,33 +37,39 @@ export function createOperationTools({
   calls,
   appClient,
   payerFor,
+  sessions,
 }: OperationToolsOptions): ExternalTools {
   const price = formatMoney(calls.price);
   const listCandidates = (slug: string): Candidate[] => {
     const target = directory.get(slug);
-    return (operationCache.getOperations(target)?.operations ?? []).map((operation) => ({ target, operation }));
+    const { operations, fault } = operationCache.getOperations(target) ?? { operations: [], fault: undefined };
+    return operations.map((operation) => ({ target, operation, fault }));
   };
   return {
-    list: (app) => listCandidates(app).map(({ target, operation }) => toListedTool(target, operation, price)),
+    list: (app) => listCandidates(app).map((candidate) => toListedTool(candidate, price)),
     search({ query, app, limit }: ExternalSearch) {
       const matches = rankCandidates(app === undefined ? operationCache.listAll() : listCandidates(app), query);
       const page = matches
         .slice(0, limit)
-        .map(({ target, operation }): FoundTool => ({ ...toListedTool(target, operation, price), app: target.slug }));
+        .map((candidate): FoundTool => ({ ...toListedTool(candidate, price), app: candidate.target.slug }));
       return { found: page, total: matches.length };
     },
     names: () => operationCache.listAll().map(({ operation }) => operation.name),
+    async endSession(session, context) {
+      await sessions.end({ caller: formatCaller(await payerFor(context)), session });
+    },
     async find(name) {
       const entry = await operationCache.find(name);
       if (entry === undefined) return undefined;
       const { target, operation } = entry;
       return {
         app: target.slug,
-        async call({ given, context, signal }: ExternalToolCall): Promise<CallToolResult> {
+        async call(request: ExternalToolCall): Promise<CallToolResult> {
+          const { given, context, signal } = request;
           const call: AppCall = { target, payer: await payerFor(context), via: 'mcp', id: context.id, signal };
           return operation.way.kind === 'http'
             ? callOverHttp(call, operation, operation.way, given)
-            : callOverMcp(call, operation, operation.way.tool, given);
+            : callOverMcp(call, operation, operation.way.tool, request);
         },
       };
     },
@@ -92,24 +103,22 @@ export function createOperationTools({
     call: AppCall,
     operation: Operation,
     tool: string,
-    args: Readonly<Record<string, unknown>>,
+    { given: args, context, session, report }: ExternalToolCall,
   ): Promise<CallToolResult> {
-    const path = call.target.agentPaths?.mcp ?? '/mcp';
+    const { target, payer, id } = call;
+    const environment = readCallerEnvironment(context.headers, target);
     const { value, ...receipt } = await calls.runCharged(call, async (signal, leave) => {
       try {
-        const visit = {
-          appClient,
-          target: call.target,
-          path,
-          id: call.id,
-          signal,
-          maxBytes: maxBufferedBytes,
-          limitMs: appClient.limitMs,
+        const endpoint = {
+          ...{ appClient, target, id, maxBytes: maxBufferedBytes, limitMs: appClient.limitMs },
+          path: target.agentPaths?.mcp ?? '/mcp',
+          environment,
         };
-        const answer = await callMcpTool(visit, tool, args);
+        const owner = { caller: formatCaller(payer), session };
+        const answer = await sessions.call({ endpoint, owner, name: tool, args, id, signal, report });
         return { value: answer, due: answer.isError !== true };
       } catch (error) {
-        throw appClient.toProblem(error, call.target, signal);
+        throw toSessionProblem(error, target) ?? appClient.toProblem(error, target, signal);
       } finally {
         leave();
       }
@@ -124,6 +133,53 @@ export function createOperationTools({
       content: value.content.filter(({ type }) => type !== 'text'),
     });
   }
+}
+
+const maximumEnvironmentBytes = 8_192;
+
+/**
+ * Reads the values of a caller for variables of its session. @throws Problem (invalid-request) for a variable that the
+ * server does not ask for
+ */
+function readCallerEnvironment(
+  headers: Headers,
+  { slug, callerVariables = [] }: Target,
+): Readonly<Record<string, string>> | undefined {
+  const text = headers.get(mcpEnvironmentHeader);
+  if (text === null) return undefined;
+  const values = callerEnvironment.safeParse(text);
+  // Neither text repeats a value.
+  if (!values.success) throw createEnvironmentProblem('must be a JSON object whose values are text');
+  const names = callerVariables.map(({ name }) => name);
+  const unknown = Object.keys(values.data).find((name) => !names.includes(name));
+  if (unknown === undefined) return values.data;
+  const known = names.length === 0 ? 'It takes none.' : `It takes ${names.join(', ')}.`;
+  throw createEnvironmentProblem(
+    `names a variable that ${slug} does not take from callers: ${toPlainText(unknown, 80)}. ${known}`,
+  );
+}
+
+const callerEnvironment = z
+  .string()
+  .max(maximumEnvironmentBytes)
+  .transform((text, context): unknown => {
+    try {
+      return JSON.parse(text);
+    } catch {
+      context.addIssue('must be JSON');
+      return z.NEVER;
+    }
+  })
+  .pipe(z.record(z.string(), z.string().regex(/^[^\0]*$/)));
+
+function createEnvironmentProblem(message: string): Problem {
+  const fix = 'Send the variables that the page of the app lists, such as {"API_KEY": "…"}, or leave the header out.';
+  return createValidationProblem([{ in: 'header', field: mcpEnvironmentHeader, message, fix }]);
+}
+
+/** Identifies the caller in the sessions that are kept for it. */
+function formatCaller({ kind, owner }: Payer): string {
+  return `${kind} ${owner}`;
 }
 
 function toCallResult(
@@ -153,18 +209,15 @@ function toContentBlock({ mediaType, bytes }: ResponseContent): ContentBlock | u
  * Names and hints are set here, not by the author: a title or hint of theirs could make a client skip asking its user.
  * The description starts by saying who wrote it.
  */
-function toListedTool(
-  { slug }: Target,
-  { name, title, description, inputSchema, way }: Operation,
-  price: string,
-): ListedTool {
+function toListedTool({ target: { slug }, operation, fault }: Candidate, price: string): ListedTool {
+  const { name, title, description, inputSchema, way } = operation;
   const files = way.kind === 'http' && way.body?.type === 'multipart/form-data' ? ' Send files as base64.' : '';
   const words = [title, description].filter((text) => text !== '').join(': ');
   const quoted = words === '' ? 'The author does not describe it.' : `${byAuthor} "${words.replaceAll('"', "'")}"`;
   return {
     name,
     title: `${slug}: ${removePrefix(name)}`,
-    description: `Operation of the hosted app ${slug}. ${quoted}${files} Price: ${parseMoney(price) === 0n ? 'free' : `${price} USD per call`}.`,
+    description: `Operation of the hosted app ${slug}. ${quoted}${files}${fault === undefined ? '' : ' The app does not answer at the moment.'} Price: ${parseMoney(price) === 0n ? 'free' : `${price} USD per call`}.`,
     inputSchema,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   };
@@ -179,6 +232,8 @@ function removePrefix(name: string): string {
 interface Candidate {
   readonly target: Target;
   readonly operation: Operation;
+  /** Why the app does not answer. */
+  readonly fault: string | undefined;
 }
 
 /** Selects candidates with any of the words, best first: a word in a name counts most, the exact name above all. */

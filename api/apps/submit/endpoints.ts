@@ -48,6 +48,8 @@ export interface SubmitServices {
   /** Seals ownership tokens; without it, none are issued. */
   readonly ownershipSecret?: string | undefined;
   readonly openLog: OpenLog;
+  /** Why an app's operations cannot be used. Default: nothing is known of them. */
+  readonly findOperationsFault?: (slug: string) => string | undefined;
   /** Maximum concurrent log streams. */
   readonly logStreams: number;
   /** Silence after which a stream sends a keepalive; default 15 000 ms. */
@@ -216,11 +218,15 @@ function createStatusEndpoint(services: SubmitServices): Endpoint {
     outputDescription: 'The status.',
     problems: [notSubmitted],
     handler({ params, query }) {
-      return Promise.resolve(
-        toStatusView(findApp(services.apps, services.hosts, { ...params, ...query }), toLinkBase(services)),
-      );
+      return Promise.resolve(toAuthorView(findApp(services.apps, services.hosts, { ...params, ...query }), services));
     },
   });
+}
+
+function toAuthorView(app: App, services: SubmitServices): StatusView {
+  const view = toStatusView(app, toLinkBase(services));
+  const fault = view.status === 'live' ? services.findOperationsFault?.(app.metadata.name) : undefined;
+  return fault === undefined ? view : { ...view, operations_fault: fault };
 }
 
 function createLogEndpoint(services: SubmitServices): Endpoint {

@@ -76,6 +76,7 @@ export class Projects {
       ...this.#createEntry(record),
       commit: record.state === 'live' ? (record.app?.status?.served?.commit ?? null) : null,
       idle: record.app === undefined ? null : (toIdleView(record.app) ?? null),
+      ...(record.app?.status?.components === undefined ? {} : { components: record.app.status.components }),
       telemetry,
       ...measured,
     };

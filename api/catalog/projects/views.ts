@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { listing } from '../../../crds/hosted-app.ts';
 import type { ProblemType } from '../../../lib/problem.ts';
-import { idleView } from '../../apps/index.ts';
+import { componentView, idleView } from '../../apps/index.ts';
 import { benchmarkEntry } from '../bench/views.ts';
 import { projectStates } from './records.ts';
 
@@ -82,6 +82,10 @@ export type Telemetry = z.output<typeof telemetry>;
 export const projectDetail = projectEntry.extend({
   commit: z.string().nullable().describe('Served commit; null if the app is not live.'),
   idle: idleView.nullable().describe('State of an app that rests when unused; null: it always runs.'),
+  components: z
+    .array(componentView)
+    .optional()
+    .describe('State of each component of the release that serves. Absent: the app is one process.'),
   telemetry,
   benchmark: benchmarkEntry.nullable().describe('Its entry in /api/bench: verdict, runs, models, tasks and data URLs.'),
   benchmark_reason: z.string().nullable().describe('Why `benchmark` is null.'),

@@ -59,7 +59,10 @@ export const capabilities = z.object({
             "Operations of the app: call them with call_tool on /mcp, or as tools at mcp_url; absent unless the app's author enables them.",
           ),
         mcp_url: url.optional().describe("MCP endpoint that lists only this app's operations."),
-        operations_fault: z.string().optional().describe('Why no operations were found although they are enabled.'),
+        operations_fault: z
+          .string()
+          .optional()
+          .describe('Why no operations were found although they are enabled, or why they do not answer any more.'),
       }),
     )
     .describe('Hosted apps that are live now.'),

@@ -4,8 +4,14 @@
 import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { createUnknownNameProblem } from '../../../lib/problem.ts';
-import { createValidationProblem, readPart, type CallContext } from '../../http/index.ts';
-import { type ExternalTools, type FoundTool, type ToolRegistry, unknownTool } from '../../tools/index.ts';
+import { createValidationProblem, readPart } from '../../http/index.ts';
+import {
+  type ExternalToolCall,
+  type ExternalTools,
+  type FoundTool,
+  type ToolRegistry,
+  unknownTool,
+} from '../../tools/index.ts';
 
 export const searchName = 'search_tools';
 export const callName = 'call_tool';
@@ -113,12 +119,11 @@ function addSchemas(found: readonly FoundTool[]): FoundOperation[] {
 export async function callOperation(
   given: unknown,
   { more, toolRegistry }: AppOperationOptions,
-  context: CallContext,
-  signal: AbortSignal,
+  request: Omit<ExternalToolCall, 'given'>,
 ): Promise<CallToolResult> {
   const { name, arguments: fields } = readPart('argument', call, given);
   const operation = await more.find(name);
-  if (operation !== undefined) return operation.call({ given: fields, context, signal });
+  if (operation !== undefined) return operation.call({ ...request, given: fields });
   if (name === searchName || name === callName || toolRegistry.tools.some((tool) => tool.name === name))
     throw createValidationProblem([
       {

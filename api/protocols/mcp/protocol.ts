@@ -116,6 +116,7 @@ export function createMcp(options: McpOptions): Mcp {
     const session = request.headers.get(sessionHeader);
     if (request.method === 'DELETE' && session !== null) {
       cancellations.end(session);
+      await more.endSession(session, context);
       return new Response(null, { status: 204 });
     }
     const accepting = ensureAccept(request);
@@ -124,7 +125,12 @@ export function createMcp(options: McpOptions): Mcp {
       context.onFinished(done);
     });
     const gone = request.signal;
-    const asked: CallScope = { app, canceled, isCanceled: () => canceled?.aborted === true || gone.aborted };
+    const asked: CallScope = {
+      app,
+      canceled,
+      session: session ?? undefined,
+      isCanceled: () => canceled?.aborted === true || gone.aborted,
+    };
     const plain = parsePlainCall(left.headers, parsedBody);
     const made = plain === undefined ? undefined : await answerPlain(plain, context, asked);
     if (made !== undefined) return made;

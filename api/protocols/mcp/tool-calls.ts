@@ -9,6 +9,8 @@ import {
 import { Problem, createUnknownNameProblem } from '../../../lib/problem.ts';
 import { internalFault, type CallContext } from '../../http/index.ts';
 import {
+  type ExternalProgress,
+  type ExternalToolCall,
   type ExternalTools,
   type Progress,
   type Tool,
@@ -35,6 +37,8 @@ export interface CallScope {
   readonly app: string | undefined;
   /** Aborts when the client cancels the request with a message. */
   readonly canceled: AbortSignal | undefined;
+  /** Id of the client's session; undefined if it has none. */
+  readonly session: string | undefined;
   /** Whether the client has canceled the request or disconnected. */
   readonly isCanceled: () => boolean;
   readonly mcp?: ServerContext;
@@ -94,7 +98,7 @@ export class McpToolCalls {
     if (own !== undefined) return own;
     const operation = await more.find(name);
     if (operation !== undefined && (app === undefined || app === operation.app))
-      return (given, context, asked) => operation.call({ given, context, signal: combineSignals(context, asked) });
+      return (given, context, asked) => operation.call({ given, ...toExternalCall(context, asked) });
     throw toProtocolError(() => {
       this.#refuse(name, app);
     });
@@ -104,7 +108,7 @@ export class McpToolCalls {
   #findOwnTool(name: string): RunCall | undefined {
     if (name === searchName) return (given, { id }) => Promise.resolve(searchOperations(given, this.#options, id));
     if (name === callName)
-      return (given, context, asked) => callOperation(given, this.#options, context, combineSignals(context, asked));
+      return (given, context, asked) => callOperation(given, this.#options, toExternalCall(context, asked));
     const tool = this.#readers.get(name)?.tool;
     return tool === undefined ? undefined : (given, context, asked) => this.#answer(tool, given, context, asked);
   }
@@ -151,6 +155,32 @@ function combineSignals({ signal }: Pick<CallContext, 'signal'>, { mcp, canceled
   const others = [mcp?.mcpReq.signal, canceled].filter((one) => one !== undefined);
   return others.length === 0 ? signal : AbortSignal.any([signal, ...others]);
 }
+
+function toExternalCall(context: CallContext, asked: CallScope): Omit<ExternalToolCall, 'given'> {
+  return {
+    context,
+    signal: combineSignals(context, asked),
+    session: asked.session,
+    ...(asked.mcp === undefined ? {} : { report: createProgressForwarder(asked.mcp) }),
+  };
+}
+
+/** Passes the progress of an app on to a client that requested it, as the app counts. */
+function createProgressForwarder({ mcpReq }: ServerContext): ((progress: ExternalProgress) => void) | undefined {
+  const progressToken = mcpReq._meta?.progressToken;
+  if (progressToken === undefined) return undefined;
+  return ({ progress, total, message }) => {
+    const text = message === undefined ? {} : { message: message.slice(0, maximumProgressText) };
+    mcpReq
+      .notify({
+        method: 'notifications/progress',
+        params: { progressToken, progress, ...(total === undefined ? {} : { total }), ...text },
+      })
+      .catch(() => undefined);
+  };
+}
+
+const maximumProgressText = 1_000;
 
 /** Reports progress to a client that requested it. The value never decreases. */
 function createProgressReporter({ mcpReq }: ServerContext): ((progress: Progress) => void) | undefined {

@@ -1,5 +1,6 @@
 // What a response reports about a tool call: its cost, the JSON envelope, the raw file and its warnings.
 // Costs are exact amounts; only JSON fields round them to numbers.
+import { toAsciiJson } from '../../../lib/values.ts';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import {
@@ -388,11 +389,4 @@ export function formatWarningsHeader(warnings: readonly string[]): Record<string
   }
   const left = warnings.length - kept.length;
   return { 'x-warnings': toAsciiJson(left === 0 ? kept : [...kept, `${left} more; call without raw to read them.`]) };
-}
-
-function toAsciiJson(texts: readonly string[]): string {
-  return JSON.stringify(texts).replaceAll(
-    /[^ -~]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
 }

@@ -398,6 +398,16 @@ export interface ExternalToolCall {
   readonly given: Readonly<Record<string, unknown>>;
   readonly context: CallContext;
   readonly signal: AbortSignal;
+  /** Id of the client's MCP session; undefined if it has none. */
+  readonly session?: string | undefined;
+  /** Receives the progress that the tool reports; undefined if the client asked for none. */
+  readonly report?: ((progress: ExternalProgress) => void) | undefined;
+}
+/** Progress in units of the tool. */
+export interface ExternalProgress {
+  readonly progress: number;
+  readonly total?: number | undefined;
+  readonly message?: string | undefined;
 }
 
 /** A search for words in the operations of all apps, or of one app. */
@@ -426,6 +436,8 @@ export interface ExternalTools {
   search(search: ExternalSearch): { readonly found: readonly FoundTool[]; readonly total: number };
   /** All current names, for suggestions. */
   names(): readonly string[];
+  /** Ends what the tools keep for a session of this caller. */
+  endSession(session: string, context: CallContext): Promise<void>;
   /** Finds a tool by its current or a former name. Its `call` throws a Problem on failure. */
   find(name: string): Promise<ExternalTool | undefined>;
 }
@@ -434,5 +446,6 @@ export const noExternalTools: ExternalTools = {
   list: () => [],
   search: () => ({ found: [], total: 0 }),
   names: () => [],
+  endSession: () => Promise.resolve(),
   find: () => Promise.resolve(undefined),
 };

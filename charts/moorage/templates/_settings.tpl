@@ -17,6 +17,7 @@
 - {name: MOORAGE_REGISTRY_PULL_SECRET, value: {{ .Values.registry.pullSecret | quote }}}
 - {name: MOORAGE_REGISTRY_MIRROR_OF, value: {{ join "," .Values.registry.mirrorOf | quote }}}
 - {name: MOORAGE_MISSING_IMAGES, value: {{ join "," .Values.registry.missingImages | quote }}}
+- {name: MOORAGE_IMAGES_ON_DEMAND, value: {{ join "," .Values.registry.imagesOnDemand | quote }}}
 - {name: MOORAGE_REGISTRY_PRUNE, value: {{ .Values.registry.prune | quote }}}
 - {name: MOORAGE_REGISTRY_VOLUME_CLAIM, value: {{ .Values.registry.volumeClaim | quote }}}
 - {name: MOORAGE_BUILDS_IMAGE_LIMIT, value: {{ .Values.builds.imageLimit | int | quote }}}

@@ -1,19 +1,34 @@
-// Stage 3: checks the Dockerfile, builds the image and pushes it by digest.
+// Stage 3: checks the Dockerfiles, builds the images and pushes them by digest.
 import { mkdir, readFile, statfs, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { z } from 'zod';
+import type { ReportedSettings } from '../../../crds/app-manifest.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
-import { buildChildEnvironment, OutputTail, run } from '../../../lib/child-process.ts';
-import { type WorkspacePaths, type BuildResult, Fault, NotReached, type PipelineInput, Rejected } from '../contract.ts';
-import { hasPassed, type PlanNotes, readNotes } from '../handover.ts';
+import { buildChildEnvironment, run } from '../../../lib/child-process.ts';
+import { omitUndefined } from '../../../lib/values.ts';
 import { mergeManifest } from '../app-manifest.ts';
+import { listImages, nameComponent, nameImage } from '../components.ts';
+import {
+  type WorkspacePaths,
+  type BuildResult,
+  DoubtfulFault,
+  Fault,
+  NotReached,
+  type PipelineComponent,
+  type PipelineInput,
+  Rejected,
+  Unprepared,
+} from '../contract.ts';
+import { hasPassed, type PlanNotes, readNotes } from '../handover.ts';
 import { formatFinding } from '../message.ts';
-import { parseReport } from '../plan/build-warnings.ts';
-import { keepHead, keepTail, toOneLine } from '../text.ts';
+import { assignPorts } from '../ports.ts';
+import { keepTail, toOneLine } from '../text.ts';
 import { readDiskTree } from '../tree.ts';
+import { findUnpreparedImages } from './base-images.ts';
+import { BuildLog, StepReports } from './build-log.ts';
 import {
   buildMetadata,
   type Daemon,
+  encodeRegistryLogin,
   formatSourcePolicy,
   parseRegistryHost,
   startDaemon,
@@ -27,6 +42,8 @@ import {
   toMetadataPath,
 } from './buildkit.ts';
 import { judgeFailure } from './failure.ts';
+import { findExposedPort, readBuiltConfig, readPushedConfig, warnAboutVolumes } from './image-config.ts';
+import { computeSourceHash, createPathHasher } from './source-hash.ts';
 
 const maximumLogBytes = 8 * 1024 * 1024;
 const dockerfileBytes = 512 * 1024;
@@ -37,7 +54,28 @@ export interface BuildTools {
   readonly printLine: (line: string) => void;
   /** Where the build log goes. */
   readonly write: (chunk: Buffer) => void;
+  /** Begins each line of the build log; absent: nothing. */
+  readonly prefix?: string;
   readonly signal?: AbortSignal;
+}
+
+/** An image to build, or to take over. */
+interface ImageBuild {
+  readonly component: PipelineComponent | undefined;
+  readonly input: PipelineInput;
+  readonly notes: PlanNotes;
+  readonly sourceHash?: string;
+  /** The image of an earlier build that was built from the same, and its configuration. */
+  readonly unchanged?: { readonly image: string; readonly config: object };
+}
+
+/** An image in the registry. */
+interface FinishedImage extends ImageBuild {
+  /** Name with digest. */
+  readonly image: string;
+  /** Port that it exposes or that its plan chose. */
+  readonly port: number | undefined;
+  readonly findings: readonly Finding[];
 }
 
 /** @throws Rejected for what the author can fix, Fault for registry, network and daemon. */
@@ -46,39 +84,209 @@ export async function build(baseInput: PipelineInput, paths: WorkspacePaths, too
   await using daemon = await startDaemon(baseInput, paths, tools.signal);
   if (!(await hasPassed(paths, 'review', tools.signal)))
     throw new NotReached('the review did not pass, so nothing is built');
-  const [{ time }, notes] = [await readNotes(paths.notes, 'clone'), await readNotes(paths.notes, 'plan')];
   const { input, settings } = mergeManifest(baseInput, readDiskTree(paths.source));
+  const builds = await prepareBuilds(input, paths, tools);
+  const unprepared = await Promise.all(
+    builds.map(async ({ unchanged, input: own, notes }) =>
+      unchanged === undefined ? findUnpreparedImages(own, await readDockerfile(notes), tools.pushToken) : [],
+    ),
+  );
+  if (unprepared.flat().length > 0) throw new Unprepared([...new Set(unprepared.flat())].slice(0, maximumUnprepared));
+  const shared = await prepareSolves(input, daemon, paths, tools);
+  const finished = await buildAll(builds, countParallel(input), tools, (each, imageTools) =>
+    makeImage(each, shared, paths, imageTools, settings),
+  );
+  return toResult(input, finished);
+}
+
+const maximumUnprepared = 20;
+
+/** Reads what to build, and finds the images of earlier builds that can be taken over. */
+async function prepareBuilds(input: PipelineInput, paths: WorkspacePaths, tools: BuildTools): Promise<ImageBuild[]> {
+  const [{ time }, { images }] = [await readNotes(paths.notes, 'clone'), await readNotes(paths.notes, 'plan')];
+  const hash = createPathHasher();
+  return Promise.all(
+    listImages(input).map(async (image): Promise<ImageBuild> => {
+      const notes = images.find(({ name }) => name === nameImage(image.component));
+      if (notes === undefined) throw new Fault(`the review left no plan for ${nameImage(image.component)}`);
+      const common = { component: image.component, input: image.input, notes };
+      if (image.component === undefined) return common;
+      const sourceHash = await computeSourceHash({ ...common, time }, hash, tools.pushToken);
+      const unchanged = await findUnchanged(image.input, sourceHash, tools.pushToken);
+      return { ...common, sourceHash, ...(unchanged === undefined ? {} : { unchanged }) };
+    }),
+  );
+}
+
+/** Finds an image that was built from the same and is still in the registry. */
+async function findUnchanged(
+  input: PipelineInput,
+  sourceHash: string,
+  token: string | undefined,
+): Promise<ImageBuild['unchanged']> {
+  const built = (input.builtImages ?? []).find((each) => each.sourceHash === sourceHash);
+  const [name, digest = ''] = built?.image.split('@') ?? [];
+  if (built === undefined || name !== input.image) return undefined;
+  const config = await readPushedConfig(input, digest, token);
+  return config === undefined ? undefined : { image: built.image, config };
+}
+
+type SharedSolve = Pick<Solve, 'time' | 'policyFile' | 'address' | 'environment'> & { readonly builder: string };
+
+async function prepareSolves(
+  input: PipelineInput,
+  daemon: Daemon,
+  paths: WorkspacePaths,
+  { pushToken }: BuildTools,
+): Promise<SharedSolve> {
+  const { time } = await readNotes(paths.notes, 'clone');
   const policyFile = join(paths.notes, 'source-policy.json');
   await writeFile(policyFile, formatSourcePolicy(input));
-  const solve: Solve = {
-    input,
-    notes,
+  const host = parseRegistryHost(input.push);
+  return {
     time,
-    cache: await chooseCache(input, tools.pushToken),
     policyFile,
     address: daemon.address,
-    metadataFile: toMetadataPath(paths.notes),
-    environment: await createClientEnvironment(
-      parseRegistryHost(input.push),
-      tools.pushToken,
-      join(paths.builder, 'client'),
-    ),
+    environment: await createClientEnvironment(host, pushToken, join(paths.builder, 'client')),
+    builder: daemon.root,
   };
-  const findings = await solveAndLint(solve, paths, tools);
-  await fillSmallerCache(solve, tools);
-  const metadata = buildMetadata.parse(JSON.parse(await readFile(solve.metadataFile, 'utf8')));
-  const config = notes.authored ? await readBuiltConfig(daemon, metadata['containerimage.config.digest']) : undefined;
-  const port = notes.authored ? findExposedPort(config) : notes.plan.port;
-  const disks = new Set((settings?.run?.volumes ?? []).map(({ path }) => path));
-  for (const each of warnAboutVolumes(config, relative(paths.source, notes.dockerfile), disks)) {
-    tools.printLine(formatFinding(each));
-    findings.push(each);
-  }
+}
+
+/** Memory that one build of several is given at least: two fit into the usual limit. */
+const memoryPerBuild = 2 * 1024 ** 3;
+
+function countParallel({ memoryBytes }: PipelineInput): number {
+  return Math.max(1, Math.floor((memoryBytes ?? 0) / memoryPerBuild));
+}
+
+/** Builds at most `parallel` images at the same time. The first failure ends the others. */
+async function buildAll(
+  builds: readonly ImageBuild[],
+  parallel: number,
+  tools: BuildTools,
+  finish: (each: ImageBuild, tools: BuildTools) => Promise<FinishedImage>,
+): Promise<FinishedImage[]> {
+  const failed = new AbortController();
+  const signal = AbortSignal.any([failed.signal, ...(tools.signal === undefined ? [] : [tools.signal])]);
+  const finished = new Map<ImageBuild, FinishedImage>();
+  const waiting = builds.values();
+  const work = async (): Promise<void> => {
+    for (const each of waiting) {
+      if (failed.signal.aborted) return;
+      try {
+        finished.set(each, await finish(each, { ...nameLines(tools, each), signal }));
+      } catch (error) {
+        // Only the first call has an effect: the others fail because they are ended.
+        failed.abort(nameError(error, each.component?.name));
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(parallel, builds.length) }, work));
+  failed.signal.throwIfAborted();
+  return builds.flatMap((each) => finished.get(each) ?? []);
+}
+
+/** Lines of several builds arrive mixed, so each begins with the name of its component. */
+function nameLines(tools: BuildTools, { component }: ImageBuild): BuildTools {
+  if (component === undefined) return tools;
   return {
-    image: `${input.image}@${metadata['containerimage.digest']}`,
-    findings,
-    ...(port === undefined ? {} : { port }),
+    ...tools,
+    prefix: `${component.name} | `,
+    printLine: (line) => {
+      tools.printLine(`${component.name} | ${line}`);
+    },
   };
+}
+
+function nameError(error: unknown, component: string | undefined): unknown {
+  if (component === undefined) return error;
+  if (error instanceof Rejected) {
+    const [first, ...more] = error.findings;
+    const name = (finding: Finding): Finding => nameComponent(finding, component);
+    return new Rejected([name(first), ...more.map(name)], error.log);
+  }
+  const message = `component ${component}: ${error instanceof Error ? error.message : String(error)}`;
+  if (error instanceof DoubtfulFault) return new DoubtfulFault(message);
+  return error instanceof Fault ? new Fault(message) : error;
+}
+
+/** Builds and pushes an image, or takes over the one of an earlier build. */
+async function makeImage(
+  each: ImageBuild,
+  { builder, ...shared }: SharedSolve,
+  paths: WorkspacePaths,
+  tools: BuildTools,
+  settings: ReportedSettings | undefined,
+): Promise<FinishedImage> {
+  const { component, input, notes, unchanged } = each;
+  const solve: Solve = {
+    ...{ ...shared, input, notes },
+    cache: unchanged === undefined ? await chooseCache(input, component?.name, tools.pushToken) : undefined,
+    metadataFile: toMetadataPath(paths.notes, notes.name),
+  };
+  if (unchanged !== undefined) {
+    tools.printLine('unchanged since the build before: its image is taken over');
+    // An author sees the same warnings as when it was built. Errors would have kept it from being built.
+    const findings = notes.authored ? await lintDockerfile(solve, paths, tools).catch(() => []) : [];
+    const volumes = notes.authored ? reportVolumes(unchanged.config, each, paths, tools, settings) : [];
+    return { ...each, ...describeImage(each, unchanged.image, unchanged.config), findings: [...findings, ...volumes] };
+  }
+  const findings = await solveAndLint(solve, paths, tools);
+  await fillSmallerCache(solve, component?.name, tools);
+  const metadata = buildMetadata.parse(JSON.parse(await readFile(solve.metadataFile, 'utf8')));
+  const config = notes.authored ? await readBuiltConfig(builder, metadata['containerimage.config.digest']) : undefined;
+  return {
+    ...each,
+    ...describeImage(each, `${input.image}@${metadata['containerimage.digest']}`, config),
+    findings: [...findings, ...reportVolumes(config, each, paths, tools, settings)],
+  };
+}
+
+function describeImage({ notes }: ImageBuild, image: string, config: unknown): Pick<FinishedImage, 'image' | 'port'> {
+  return { image, port: notes.authored && notes.bridge !== true ? findExposedPort(config) : notes.plan.port };
+}
+
+function reportVolumes(
+  config: unknown,
+  { component, notes }: ImageBuild,
+  paths: WorkspacePaths,
+  { printLine }: BuildTools,
+  settings: ReportedSettings | undefined,
+): Finding[] {
+  const volumes =
+    component === undefined
+      ? settings?.run?.volumes
+      : settings?.components
+          ?.filter(({ name, image = name }) => image === component.name)
+          .flatMap((own) => own.volumes ?? []);
+  const disks = new Set((volumes ?? []).map(({ path }) => path));
+  const findings = warnAboutVolumes(config, nameDockerfile(notes, paths), disks);
+  for (const finding of findings) printLine(formatFinding(finding));
+  return findings;
+}
+
+/** @throws Rejected if two components listen on the same port */
+function toResult({ components = [] }: PipelineInput, finished: readonly FinishedImage[]): BuildResult {
+  const [only] = finished;
+  if (only === undefined) throw new Fault('nothing was built');
+  const findings = finished.flatMap((each) =>
+    each.findings.map((finding) => nameComponent(finding, each.component?.name)),
+  );
+  if (only.component === undefined)
+    return { image: only.image, findings, ...(only.port === undefined ? {} : { port: only.port }) };
+  const byName = new Map(finished.map((each) => [each.notes.name, each]));
+  const { ports, conflict } = assignPorts(
+    components,
+    new Map(finished.map(({ notes, port }) => [notes.name, { port, isMovable: notes.isPortMovable }])),
+  );
+  if (conflict !== undefined) throw new Rejected([conflict]);
+  const images = components.map(({ name, imageOf }) => {
+    const own = byName.get(imageOf);
+    if (own === undefined) throw new Fault(`no image was built for ${name}`);
+    return omitUndefined({ name, image: own.image, port: ports.get(name), sourceHash: own.sourceHash });
+  });
+  const main = images.find(({ name }) => components.some((each) => each.isMain && each.name === name)) ?? images[0];
+  return omitUndefined({ image: main?.image ?? only.image, port: main?.port, components: images, findings });
 }
 
 /**
@@ -109,8 +317,8 @@ async function solveAndLint(solve: Solve, paths: WorkspacePaths, tools: BuildToo
  * If the cache of all steps has grown too large, fills one with only the image's layers, which takes no extra space.
  * The current build is not affected.
  */
-async function fillSmallerCache(solve: Solve, tools: BuildTools): Promise<void> {
-  const smaller = await chooseSmallerCache(solve.input, solve.cache, tools.pushToken);
+async function fillSmallerCache(solve: Solve, component: string | undefined, tools: BuildTools): Promise<void> {
+  const smaller = await chooseSmallerCache(solve.input, component, solve.cache, tools.pushToken);
   if (smaller === undefined) return;
   tools.printLine(
     'The cache of all steps is larger than this installation keeps; from now on, the layers of the image are.',
@@ -128,7 +336,7 @@ async function lintDockerfile(solve: Solve, paths: WorkspacePaths, tools: BuildT
     ...(tools.signal === undefined ? {} : { signal: tools.signal }),
   });
   if (checked.code !== 0) return [];
-  const findings = readLint(checked.stdout, relative(paths.source, solve.notes.dockerfile));
+  const findings = readLint(checked.stdout, nameDockerfile(solve.notes, paths));
   for (const each of findings) tools.printLine(formatFinding(each));
   const [first, ...more] = findings.filter((each) => each.severity === 'error');
   // The build judges an image that cannot be resolved, because it can distinguish an outage from an author's error.
@@ -138,7 +346,7 @@ async function lintDockerfile(solve: Solve, paths: WorkspacePaths, tools: BuildT
 }
 
 async function solveImage(solve: Solve, paths: WorkspacePaths, tools: BuildTools, reports: StepReports): Promise<void> {
-  const log = new BuildLog(tools.write, maximumLogBytes);
+  const log = new BuildLog(tools.write, maximumLogBytes, tools.prefix);
   const add = (chunk: Buffer): void => {
     log.add(chunk);
     reports.add(chunk);
@@ -156,7 +364,7 @@ async function solveImage(solve: Solve, paths: WorkspacePaths, tools: BuildTools
     throw new Fault(`buildctl was terminated by ${built.signal ?? 'a signal'}: ${toOneLine(keepTail(output, 300))}`);
   throw judgeFailure({
     output,
-    dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),
+    dockerfile: await readDockerfile(solve.notes),
     ...toAuthored(solve.notes, paths),
     doubted: solve.input.doubted,
     lacksDisk: await isDiskLow(solve.input, paths),
@@ -164,8 +372,20 @@ async function solveImage(solve: Solve, paths: WorkspacePaths, tools: BuildTools
   });
 }
 
-function toAuthored(notes: PlanNotes, paths: WorkspacePaths): { authored?: string } {
-  return notes.authored ? { authored: relative(paths.source, notes.dockerfile) } : {};
+async function readDockerfile({ dockerfile }: Pick<PlanNotes, 'dockerfile'>): Promise<string> {
+  return (await readFile(dockerfile, 'utf8')).slice(0, dockerfileBytes);
+}
+
+function toAuthored(notes: Solve['notes'], paths: WorkspacePaths): { authored?: string } {
+  return notes.authored ? { authored: nameDockerfile(notes, paths) } : {};
+}
+
+/** Path of the author's file, for messages: an extended one has the same lines. */
+function nameDockerfile(
+  { dockerfile, extended = dockerfile }: Pick<PlanNotes, 'dockerfile' | 'extended'>,
+  { source }: WorkspacePaths,
+): string {
+  return relative(source, extended);
 }
 
 async function isDiskLow({ diskBytes }: PipelineInput, { builder }: WorkspacePaths): Promise<boolean> {
@@ -190,67 +410,6 @@ async function isMirrorUp(input: PipelineInput): Promise<boolean> {
   }
 }
 
-async function readBuiltConfig(daemon: Daemon, digest: string | undefined): Promise<unknown> {
-  return digest === undefined ? undefined : readImageConfig(daemon.root, digest);
-}
-
-const imageConfig = z.object({
-  config: z
-    .object({
-      ExposedPorts: z.record(z.string(), z.unknown()).nullish(),
-      Volumes: z.record(z.string(), z.unknown()).nullish(),
-    })
-    .nullish(),
-});
-
-/** Ports that HTTP is most often served on, most likely first. */
-const likelyPorts = [8080, 8000, 3000, 80, 5000, 8501, 7860, 8888, 4000, 5173];
-
-/**
- * Returns the TCP port that an image exposes, or the most likely HTTP port if there are several; undefined if it
- * exposes none.
- */
-export function findExposedPort(config: unknown): number | undefined {
-  const parsed = imageConfig.safeParse(config);
-  const ports = Object.keys(parsed.data?.config?.ExposedPorts ?? {})
-    .flatMap((each) => {
-      const match = /^(\d{1,5})(?:\/tcp)?$/.exec(each);
-      const port = Number(match?.[1] ?? 0);
-      return port >= 1 && port <= 65_535 ? [port] : [];
-    })
-    .sort((one, other) => one - other);
-  return likelyPorts.find((each) => ports.includes(each)) ?? ports[0];
-}
-
-/**
- * Warns about volumes that an image declares and that get no disk. Nodes do not create them, because nothing would
- * limit what is written there. `disks`: the paths where the app has one.
- */
-export function warnAboutVolumes(config: unknown, file: string, disks: ReadonlySet<string>): Finding[] {
-  const declaredVolumes = Object.keys(imageConfig.safeParse(config).data?.config?.Volumes ?? {});
-  const volumes = declaredVolumes.filter((path) => !disks.has(path.replace(/(?!^)\/+$/, '')));
-  if (volumes.length === 0) return [];
-  const volumeList = keepHead(toOneLine(volumes.join(', ')), 200);
-  return [
-    {
-      rule: 'dockerfile/volume',
-      severity: 'warning',
-      file,
-      message: `VOLUME (${volumeList}) has no effect: files written there go to the app's temporary disk, and a folder that is missing in the image is not created.`,
-      fix: 'Create the folder in the Dockerfile (RUN mkdir -p …); for persistent data, add a volume (run.volumes in moorage.yaml).',
-    },
-  ];
-}
-
-/** Reads an image's configuration from buildkitd's store, by digest. */
-async function readImageConfig(root: string, digest: string): Promise<unknown> {
-  const file = join(root, 'runc-overlayfs', 'content', 'blobs', 'sha256', digest.replace(/^sha256:/, ''));
-  return JSON.parse(await readFile(file, 'utf8')) as unknown;
-}
-
-/** User name for token authentication; the proxy ignores it. */
-const registryUser = 'moorage';
-
 /** Builds the environment of buildctl, with a separate folder for the token. */
 export async function createClientEnvironment(
   host: string,
@@ -259,85 +418,7 @@ export async function createClientEnvironment(
 ): Promise<Record<string, string>> {
   if (token === undefined) return buildChildEnvironment();
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const auth = Buffer.from(`${registryUser}:${token}`).toString('base64');
+  const auth = encodeRegistryLogin(token);
   await writeFile(join(folder, 'config.json'), JSON.stringify({ auths: { [host]: { auth } } }), { mode: 0o600 });
   return { ...buildChildEnvironment(), DOCKER_CONFIG: folder };
-}
-
-/** Transfer progress, and the cache that a first build does not have yet: of no use to an author. */
-const chatter = [
-  /^#\d+ (?:sha256:|extracting sha256:|resolve |transferring |writing |preparing |sending cache|pushing |exporting (?:layers|manifest|config|attestation))/,
-  /^#\d+ (?:\.\.\.$|\[auth\] |importing cache manifest |ERROR: failed to configure registry cache importer)/,
-  /^ > importing cache manifest |^------$/,
-];
-const maximumHeld = 64 * 1024;
-
-export class BuildLog {
-  readonly #write: (chunk: Buffer) => void;
-  readonly #limit: number;
-  readonly #tail = new OutputTail(256 * 1024);
-  #held = Buffer.alloc(0);
-  #passed = 0;
-  #cut = false;
-
-  constructor(write: (chunk: Buffer) => void, limit: number) {
-    this.#write = write;
-    this.#limit = limit;
-  }
-
-  add(chunk: Buffer): void {
-    this.#tail.add(chunk);
-    const text = Buffer.concat([this.#held, chunk]);
-    const end = text.length > maximumHeld ? text.length : text.lastIndexOf('\n') + 1;
-    this.#held = text.subarray(end);
-    this.#pass(text.subarray(0, end));
-  }
-
-  /** Flushes the last, partial line. @returns the end of the log, including lines that were filtered out */
-  end(): string {
-    this.#pass(this.#held);
-    this.#held = Buffer.alloc(0);
-    return this.#tail.toText();
-  }
-
-  #pass(lines: Buffer): void {
-    if (lines.length === 0) return;
-    const output = Buffer.from(
-      lines
-        .toString('latin1')
-        .split(/(?<=\n)/)
-        .filter((line) => !chatter.some((each) => each.test(line.trimEnd())))
-        .join(''),
-      'latin1',
-    );
-    const room = this.#limit - this.#passed;
-    if (room > 0 && output.length > 0) this.#write(output.length > room ? output.subarray(0, room) : output);
-    this.#passed += Math.min(room, output.length);
-    if (output.length <= room || this.#cut) return;
-    this.#cut = true;
-    this.#write(Buffer.from(`\n[the log is longer than ${this.#limit} bytes; the rest is not shown]\n`));
-  }
-}
-
-const maximumLineLength = 4_096;
-const maximumReports = 5;
-
-/** Collects step reports from log chunks. Keeps the first of each kind. */
-export class StepReports {
-  readonly #found = new Map<string, Finding>();
-  #held = '';
-
-  add(chunk: Buffer): void {
-    const lines = (this.#held + chunk.toString('latin1')).split('\n');
-    this.#held = (lines.pop() ?? '').slice(0, maximumLineLength);
-    for (const line of lines) {
-      const finding = parseReport(line.trimEnd());
-      if (finding !== undefined && this.#found.size < maximumReports && !this.#found.has(finding.rule))
-        this.#found.set(finding.rule, finding);
-    }
-  }
-
-  get findings(): Finding[] {
-    return [...this.#found.values()];
-  }
 }

@@ -8,11 +8,12 @@ import { join, basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { platformFolders, cacheTags } from '../../../crds/names.ts';
+import { platformFolders, cacheTags, formatComponentTag } from '../../../crds/names.ts';
 import { buildChildEnvironment, OutputTail, run } from '../../../lib/child-process.ts';
 import { type WorkspacePaths, Fault, type PipelineInput } from '../contract.ts';
 import { keepTail, toOneLine } from '../text.ts';
 import type { PlanNotes } from '../handover.ts';
+import { bridgeContext } from '../plan/mcp/bridge.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
 
 export interface Daemon extends AsyncDisposable {
@@ -202,7 +203,7 @@ export const buildMetadata = z.object({
 
 export interface Solve {
   readonly input: PipelineInput;
-  readonly notes: PlanNotes;
+  readonly notes: Omit<PlanNotes, 'name' | 'isPortMovable'>;
   /** If absent, no layer cache is used. */
   readonly cache?: LayerCache | undefined;
   readonly address: string;
@@ -214,7 +215,13 @@ export interface Solve {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-function buildCommonArguments({ input, notes, address, time, policyFile }: Solve): string[] {
+/** Where this image has the bridge of MCP servers, and nothing else. */
+const bridgeFolder = '/usr/lib/moorage';
+
+/** The context of a build has no .git folder, so Dockerfiles get the commit as most builders name it. */
+export const commitArguments = ['SOURCE_COMMIT', 'GIT_COMMIT', 'GIT_SHA', 'COMMIT_SHA'];
+
+function buildCommonArguments({ input, notes, address, policyFile }: Solve): string[] {
   const variables = new Map(
     [...input.build.args, ...(notes.authored ? [] : input.build.env)].map((each) => [each.name, each.value]),
   );
@@ -222,9 +229,16 @@ function buildCommonArguments({ input, notes, address, time, policyFile }: Solve
     `filename=${basename(notes.dockerfile)}`,
     // Marks the "# syntax=" line as already processed, so that the built-in frontend handles the build.
     'cmdline=docker/dockerfile',
-    ...(variables.has('SOURCE_DATE_EPOCH') ? [] : [`build-arg:SOURCE_DATE_EPOCH=${time}`]),
-    ...(notes.authored && input.build.target !== undefined ? [`target=${input.build.target}`] : []),
+    // An extended Dockerfile ends with a stage that is based on the target.
+    ...(notes.authored && notes.extended === undefined && input.build.target !== undefined
+      ? [`target=${input.build.target}`]
+      : []),
+    ...(notes.bridge === true ? [`context:${bridgeContext}=local:${bridgeContext}`] : []),
     ...[...variables].map(([name, value]) => `build-arg:${name}=${value}`),
+    // Only a Dockerfile that declares one of them changes by it.
+    ...commitArguments
+      .filter((name) => notes.authored && !variables.has(name))
+      .map((name) => `build-arg:${name}=${input.commit}`),
   ];
   return [
     '--addr',
@@ -240,6 +254,7 @@ function buildCommonArguments({ input, notes, address, time, policyFile }: Solve
     `context=${notes.context}`,
     '--local',
     `dockerfile=${dirname(notes.dockerfile)}`,
+    ...(notes.bridge === true ? ['--local', `${bridgeContext}=${bridgeFolder}`] : []),
     ...options.flatMap((option) => ['--opt', option]),
   ];
 }
@@ -251,7 +266,7 @@ export function buildLintArguments(solve: Solve): string[] {
 
 /** Builds the arguments for build and push. If there is a cache, the build reads and updates it. */
 export function buildImageArguments(solve: Solve): string[] {
-  const { input, cache, metadataFile } = solve;
+  const { input, cache, metadataFile, time } = solve;
   const output = [
     'type=image',
     // Push under a tag: most registries garbage-collect untagged images.
@@ -261,6 +276,9 @@ export function buildImageArguments(solve: Solve): string[] {
     'compression=zstd',
     'compression-level=3',
     'store=true',
+    // The date of the image alone. As a build argument it would date every folder that WORKDIR makes, so that no step after
+    // one could be taken from the cache for the next commit.
+    `source-date-epoch=${time}`,
   ];
   const imported =
     cache === undefined ? [] : ['--import-cache', `type=registry,ref=${cache.ref}`, ...buildExportArguments(cache)];
@@ -277,9 +295,9 @@ function buildExportArguments({ ref, mode }: LayerCache): string[] {
   return ['--export-cache', `type=registry,ref=${ref},mode=${mode},${options}`];
 }
 
-/** Returns the file that buildctl writes the digest to. */
-export function toMetadataPath(folder: string): string {
-  return join(folder, 'build-metadata.json');
+/** Returns the file that buildctl writes the digest of an image to. */
+export function toMetadataPath(folder: string, image: string): string {
+  return join(folder, `${image}.build-metadata.json`);
 }
 
 interface LayerCache {
@@ -295,14 +313,17 @@ const requestMilliseconds = 30_000;
 /**
  * Chooses the cache for this build; undefined if the installation keeps none. An app normally has a cache of all steps.
  * If that became too large, it has one with only the image's layers, which are stored anyway. Only the registry knows
- * which of the two an app has.
+ * which of the two an app has. Each component has its own.
  */
-export async function chooseCache(input: PipelineInput, token: string | undefined): Promise<LayerCache | undefined> {
+export async function chooseCache(
+  input: PipelineInput,
+  component: string | undefined,
+  token: string | undefined,
+): Promise<LayerCache | undefined> {
   if (input.cache === undefined) return undefined;
-  const isSmall = (await readCacheSize(input, cacheTags.image, token)) !== undefined;
-  return isSmall
-    ? { ref: `${input.cache}:${cacheTags.image}`, mode: 'min' }
-    : { ref: `${input.cache}:${cacheTags.all}`, mode: 'max' };
+  const [all, image] = [cacheTags.all, cacheTags.image].map((tag) => formatComponentTag(tag, component));
+  const isSmall = (await readCacheSize(input, image ?? '', token)) !== undefined;
+  return isSmall ? { ref: `${input.cache}:${image}`, mode: 'min' } : { ref: `${input.cache}:${all}`, mode: 'max' };
 }
 
 /**
@@ -311,13 +332,43 @@ export async function chooseCache(input: PipelineInput, token: string | undefine
  */
 export async function chooseSmallerCache(
   input: PipelineInput,
+  component: string | undefined,
   used: LayerCache | undefined,
   token: string | undefined,
 ): Promise<LayerCache | undefined> {
   if (input.cache === undefined || input.cacheBytes === undefined || used?.mode !== 'max') return undefined;
-  const size = await readCacheSize(input, cacheTags.all, token);
+  const size = await readCacheSize(input, formatComponentTag(cacheTags.all, component), token);
   const isOver = size !== undefined && size > input.cacheBytes;
-  return isOver ? { ref: `${input.cache}:${cacheTags.image}`, mode: 'min' } : undefined;
+  const ref = `${input.cache}:${formatComponentTag(cacheTags.image, component)}`;
+  return isOver ? { ref, mode: 'min' } : undefined;
+}
+
+/** Encodes the login at the registry proxy, which reads only the token. */
+export function encodeRegistryLogin(token: string): string {
+  return Buffer.from(`moorage:${token}`).toString('base64');
+}
+
+/** A manifest or blob at a registry, by host, repository and tag or digest. */
+export interface RegistryName {
+  readonly host: string;
+  readonly repository: string;
+  /** Of a manifest: its tag or digest. Of a blob: its digest. */
+  readonly tag: string;
+  readonly kind?: 'manifests' | 'blobs';
+}
+
+/** Requests it as a build does: over plain http where the installation says so, with the token of its app. */
+export async function requestRegistry(
+  plainHosts: readonly string[],
+  { host, repository, tag, kind = 'manifests' }: RegistryName,
+  token: string | undefined,
+  { method = 'GET', accept, timeoutMs }: { method?: 'GET' | 'HEAD'; accept: string; timeoutMs: number },
+): Promise<Response> {
+  return fetch(`${plainHosts.includes(host) ? 'http' : 'https'}://${host}/v2/${repository}/${kind}/${tag}`, {
+    method,
+    headers: { accept, ...(token === undefined ? {} : { authorization: `Basic ${encodeRegistryLogin(token)}` }) },
+    signal: AbortSignal.timeout(timeoutMs),
+  });
 }
 
 /** Returns the total size of a cache's layers; undefined if there is no cache or the registry does not report it. */
@@ -327,15 +378,11 @@ async function readCacheSize(
   token: string | undefined,
 ): Promise<number | undefined> {
   const host = parseRegistryHost(cache);
-  const url = `${plainHosts.includes(host) ? 'http' : 'https'}://${host}/v2/${cache.slice(host.length + 1)}/manifests/${tag}`;
-  const authorization = `Basic ${Buffer.from(`moorage:${token ?? ''}`).toString('base64')}`;
+  const manifest = { host, repository: cache.slice(host.length + 1), tag };
   try {
-    const answer = await fetch(url, {
-      headers: {
-        accept: 'application/vnd.oci.image.manifest.v1+json',
-        ...(token === undefined ? {} : { authorization }),
-      },
-      signal: AbortSignal.timeout(requestMilliseconds),
+    const answer = await requestRegistry(plainHosts, manifest, token, {
+      accept: 'application/vnd.oci.image.manifest.v1+json',
+      timeoutMs: requestMilliseconds,
     });
     if (answer.ok) return cacheManifest.parse(await answer.json()).layers.reduce((bytes, { size }) => bytes + size, 0);
     await answer.body?.cancel();

@@ -1,5 +1,6 @@
 // The causes of failed build steps: what the system, settings and tools of several languages print, and how an author fixes
 // it.
+import { compiledCauses } from './compiled-causes.ts';
 import { codeFix, languageCauses, missingImport } from './language-causes.ts';
 
 export interface Fix {
@@ -20,6 +21,42 @@ export interface Cause extends Fix {
 
 const sharedLibrary =
   'A program needs a shared library that is not in the image: install the package of the base image that brings it (for libssl: openssl), or use a base image that has it.';
+/** Added to the advice about a shared library. */
+export const oldOpenssl =
+  ' libssl.so.1.1 is OpenSSL 1.1, which newer base images no longer have: install the package openssl and update what needs it (such as Prisma), or use an older base image.';
+
+/** A script whose first line ends as on Windows calls a program with a name that no image has. */
+export const windowsLineEnds = {
+  pattern: /\\r['’"]?: (?:No such file|command not found|not found)|\^M: (?:bad interpreter|No such file)/,
+  fix: 'The script has line ends of Windows, so its first line names a program that does not exist. Save it with line ends of Unix: put "* text=auto eol=lf" into .gitattributes, run "git add --renormalize .", and commit.',
+} as const;
+
+/** What compilers and scripts report in every language. It explains what a package manager says after it. */
+const toolchain: readonly Cause[] = [
+  { ...windowsLineEnds, isCertain: true, rule: 'build/failed' },
+  {
+    pattern: /fatal error: \S{1,200}\.h(?:pp)?: No such file or directory/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'A package is compiled with the header of a library that is not in the image. Install the -dev package that brings it before this step (such as libsqlite3-dev, libpq-dev or python3-dev; on Alpine sqlite-dev, postgresql-dev or python3-dev), or use a version of the package with prebuilt binaries.',
+    planned:
+      'A package is compiled with the header of a library that is not in the image. Use a version of it with prebuilt binaries, list the -dev package of Debian that brings the header in packages.txt (a Python app), or add a Dockerfile that installs it.',
+  },
+  {
+    pattern: /\bld: cannot find -l/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'The program is linked with a library that is not in the image (its name stands after -l). Install its -dev package before this step (such as libhwloc-dev for -lhwloc; on Alpine hwloc-dev), or use a feature or version of the package that brings its own.',
+  },
+  {
+    pattern: /Package requirements \(.{1,200}\) were not met|^\s*No package '[^'\n]{1,80}' found/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'The step compiles with a library that is not in the image. Install its -dev package before this step (on Debian libonig-dev for oniguruma, zlib1g-dev for zlib, libzip-dev, libpng-dev, libpq-dev; on Alpine oniguruma-dev, zlib-dev). For a PHP extension, install-php-extensions installs both.',
+    planned:
+      'A package is compiled with a library that is not in the image. Use a version of it with prebuilt binaries, list the -dev package of Debian that brings the library in packages.txt (a Python app), or add a Dockerfile that installs it.',
+  },
+];
 /** A Dockerfile does not see build.env. */
 const inDockerfile =
   'set a placeholder with ENV in the Dockerfile before this step (build.env of moorage.yaml does not reach a Dockerfile)';
@@ -44,6 +81,10 @@ const database = {
   fix: describeDatabase('in CMD', inDockerfile),
   planned: describeDatabase('with a line "release: COMMAND" in a Procfile', inPlan),
 } as const;
+const noGit = 'A build has the files of the commit, and no .git folder.';
+/** For Dockerfiles that need a commit or a tag. */
+export const withoutGit = `${noGit} Declare ARG SOURCE_COMMIT in the Dockerfile, which is set to the hash of the commit, and read that; for a version from tags, set one (ENV SETUPTOOLS_SCM_PRETEND_VERSION=1.0.0 for setuptools-scm and hatch-vcs).`;
+
 const system: readonly Cause[] = [
   {
     pattern: /^E: Release file for \S{1,300} is (?:expired|not valid yet)/,
@@ -63,9 +104,33 @@ const system: readonly Cause[] = [
     fix: 'The signing key that the step downloads did not arrive: its address has moved, or builds cannot reach it. Check the address, or install the package from Debian instead.',
   },
   {
-    pattern: /Unable to locate package|has no installation candidate/i,
+    pattern: /Unable to locate package/i,
     rule: 'build/failed',
-    fix: 'apt cannot find a package with that name. Run apt-get update in the same RUN instruction, and check the name for this Debian release at packages.debian.org.',
+    fix: 'apt cannot find a package with that name. Run apt-get update in the same RUN instruction. If it is there already, the release of the base image has no package of this name: look it up at packages.debian.org (or packages.ubuntu.com), or use a base image that brings the program (such as python:3.12-slim).',
+  },
+  {
+    pattern: /packages have unmet dependencies|you have held broken packages/,
+    quote: / : (?:Depends|PreDepends|Conflicts|Breaks): /,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'The packages do not fit each other: a source of packages belongs to another release than the base image, or its lists are old. Remove sources of other releases, run apt-get update in the same RUN instruction, and leave out versions that are pinned.',
+  },
+  {
+    pattern: /has no installation candidate/i,
+    rule: 'build/failed',
+    fix: 'The Debian or Ubuntu release of the base image does not have this package. Look up its name in this release at packages.debian.org (or packages.ubuntu.com), or use the base image of a release that has it.',
+  },
+  {
+    pattern: /^(?:sed|cat|cp|mv|grep): .{0,40}['‘ ]?\/(?:etc|usr|opt)\/\S{1,200}: No such file or directory/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'The base image does not have this file of the system; another release or variant of it may. Use the base image that the step was written for, or make the step do without the file. (Debian 12 has /etc/apt/sources.list.d/debian.sources, older ones have /etc/apt/sources.list.)',
+  },
+  {
+    pattern: /^mkdir: cannot create directory .{1,200}: File exists/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'The base image or an earlier step has made this folder (or a file of this name). Use mkdir -p, or remove the step.',
   },
   {
     pattern: /not in gzip format|does not look like a tar archive|End-of-central-directory signature not found/,
@@ -85,6 +150,12 @@ const system: readonly Cause[] = [
     fix: 'FROM takes its image from an ARG that has no value. Give it a default in the Dockerfile (ARG NAME=image, before FROM), or set it in build.args of moorage.yaml.',
   },
   {
+    pattern: /lib(?:ssl|crypto)\.so\.1\.1: (?:No such file|cannot open)/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: `A program needs a shared library that is not in the image.${oldOpenssl}`,
+  },
+  {
     pattern: /Error loading shared library |error while loading shared libraries|cannot open shared object file/,
     quote: /shared library \S{1,100}:|loading shared libraries: \S|\S{1,100}: cannot open shared object/,
     isCertain: true,
@@ -93,11 +164,30 @@ const system: readonly Cause[] = [
   },
 ];
 
+/** The frameworks compile variables with these beginnings into the pages. */
+const publicVariable =
+  'Variables with this beginning are compiled into the pages, so the build needs their real values: a placeholder would reach the browser.';
+const publicName = String.raw`\b(?:NEXT_PUBLIC|VITE|REACT_APP|NUXT_PUBLIC|GATSBY|EXPO_PUBLIC|PUBLIC)_[A-Z0-9_]{1,80}`;
+
 const settings: readonly Cause[] = [
+  {
+    pattern: new RegExp(
+      `${publicName}['"]?: \\[ ?['"](?:Required|Invalid)|(?:required?s?|missing|provided?|must|need(?:s|ed)?)\\b.{0,120}${publicName}|${publicName}['"\`]? (?:(?:is|are) )?(?:missing|required|not (?:set|defined|provided)|undefined)`,
+    ),
+    quote: new RegExp(`invalid environment variables: ?\\{|${publicName}`, 'i'),
+    rule: 'build/failed',
+    fix: `${publicVariable} Set them with ENV in the Dockerfile before this step, or read the value on the server from a variable without this beginning.`,
+    planned: `${publicVariable} Set them in build.env of moorage.yaml, or read the value on the server from a variable without this beginning.`,
+  },
   {
     pattern:
       /^(?!.*ReferenceError).*\b(?:DATABASE|POSTGRES|PG|MYSQL|MONGO|MONGODB|REDIS)_?[A-Z_]*(?:URL|URI|HOST|DSN)\b['"`]? (?:is |environment variable )?(?:not (?:set|defined|found)|missing|required|undefined)|Environment variable not found: \w*(?:DATABASE|POSTGRES|MYSQL|MONGO)/,
     isCertain: true,
+    ...database,
+  },
+  {
+    pattern:
+      /The table `[^`\n]{1,100}` does not exist in the current database|relation "[^"\n]{1,100}" does not exist|no such table: |Base table or view not found/,
     ...database,
   },
   {
@@ -107,7 +197,7 @@ const settings: readonly Cause[] = [
   },
   {
     pattern:
-      /^(?!.*ReferenceError).*\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b['"`]? (?:(?:is|are) (?:missing|required|not (?:set|defined)|undefined)|env(?:ironment)? variable)/,
+      /^(?!.*ReferenceError).*\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b['"`]? (?:is|are) (?:missing|required|not (?:set|defined)|undefined)|\b(?:requires?d?|missing|must|needs?|not (?:set|found)|provided?)\b.{0,200}\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b['"`]? env(?:ironment)? variable/,
     ...variable,
   },
   {
@@ -147,6 +237,12 @@ const general: readonly Cause[] = [
     fix: 'A file cannot be read or executed. Commit it with the right mode (git update-index --chmod=+x FILE), or run this step before USER.',
   },
   {
+    pattern: /Error occurred prerendering page|^> Export encountered/,
+    quote: /^\s*(?:\S{1,60}: )?[A-Z]\w{0,40}Error: /,
+    rule: 'build/failed',
+    fix: 'Next.js renders this page while it builds, without a browser, services or the variables of the running app. Make the code of the page do without what the line names, or render it when it is requested (export const dynamic = "force-dynamic").',
+  },
+  {
     pattern: /: not found$|command not found|exit code: 127/i,
     rule: 'build/failed',
     fix: 'The step calls a program that does not exist in the image. Install it in an earlier step, or correct the path; names are case-sensitive.',
@@ -155,6 +251,13 @@ const general: readonly Cause[] = [
     pattern: /No such file or directory|\bENOENT\b/,
     rule: 'build/failed',
     fix: 'The file or folder in that line does not exist when the step runs. Commit it, copy it before this step, or correct the path; names are case-sensitive.',
+  },
+  {
+    pattern:
+      /fatal: not a git repository|setuptools-scm was unable to detect version|Unable to determine (?:the )?version from (?:git|VCS)|\.git directory (?:is|could) not (?:be )?found/i,
+    rule: 'build/failed',
+    fix: withoutGit,
+    planned: `${noGit} Read the commit from a variable such as SOURCE_COMMIT where git has none, or keep the version in a file of the repository.`,
   },
 ];
 
@@ -179,7 +282,9 @@ export const buildCauses: readonly Cause[] = [
     message: 'A process of the build was killed, most likely for lack of memory.',
     fix: 'Increase build.resources.memory, or reduce what the step does at once (fewer jobs; for Rust: no LTO, codegen-units=16).',
   },
+  ...toolchain,
   ...languageCauses,
+  ...compiledCauses,
   ...system,
   ...settings,
   ...general,

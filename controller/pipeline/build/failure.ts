@@ -5,6 +5,7 @@ import { debianImage, defaultNode, languages } from '../../../crds/languages.ts'
 import { DoubtfulFault, Fault, Rejected } from '../contract.ts';
 import { clean, keepHead, keepTail, toOneLine } from '../text.ts';
 import { parseRegistryHost, type Excerpt, findExcerpt } from './buildkit.ts';
+import { withoutGit } from './causes.ts';
 import { isRegistryHiccup, suggestFix } from './fixes.ts';
 import { shortenLog } from './step-log.ts';
 
@@ -124,8 +125,12 @@ function judgeMissingFile(error: string, build: FailedBuild, at: Excerpt | undef
     ...toPosition(build, at?.line),
     ...toPlannedFile(build, at),
     message: `The build copies ${missing}, but it does not exist${where}.`,
-    fix: stage === undefined ? describeMissingFile(build) : missingInStage,
+    fix: stage !== undefined ? missingInStage : isGitFolder(missing) ? withoutGit : describeMissingFile(build),
   };
+}
+
+function isGitFolder(path: string): boolean {
+  return /^\/?\.git(?:\/|$)/.test(path);
 }
 
 /** What BuildKit says of a path with a pattern. */

@@ -1,10 +1,12 @@
 // Suggests how an author can fix a failed build step, based on its output.
+import { reportMark } from '../plan/build-warnings.ts';
 import { buildCauses, type Cause, type Fix } from './causes.ts';
 import {
   findErrorLine,
   findMissingProgram,
   findNetworkFault,
   guessService,
+  isSolveError,
   isWarning,
   type MissingProgram,
   type NetworkFault,
@@ -30,6 +32,16 @@ const strongest = ['build/disk', 'build/memory'];
  */
 export function suggestFix(log: string, isPlanned = false): Suggestion {
   const lines = log.split('\n').map((line) => line.slice(0, 2_000));
+  // A step that reports a fallback got past its first error, so what failed it comes after the last report.
+  const last = lines.findLastIndex((line) => line.startsWith(reportMark));
+  return (
+    (last < 0 ? undefined : findSuggestion(lines.slice(last + 1), isPlanned)) ??
+    findSuggestion(lines, isPlanned) ??
+    toFallback(log, isPlanned)
+  );
+}
+
+function findSuggestion(lines: readonly string[], isPlanned: boolean): Suggestion | undefined {
   const match = findCause(lines);
   const suggestion = match === undefined ? undefined : toSuggestion(match, lines, isPlanned);
   if (suggestion !== undefined && strongest.includes(suggestion.rule)) return suggestion;
@@ -37,7 +49,7 @@ export function suggestFix(log: string, isPlanned = false): Suggestion {
   if (network !== undefined && !isEarlier(match, network)) return toNetworkFix(network, lines, isPlanned);
   const missing = findMissingProgram(lines);
   return missing === undefined || isDispensable(missing, match, lines)
-    ? (suggestion ?? toFallback(log, isPlanned))
+    ? suggestion
     : toMissingProgramFix(missing, isPlanned);
 }
 
@@ -63,12 +75,22 @@ function findCause(lines: readonly string[]): Match | undefined {
 function toSuggestion({ cause, index }: Match, lines: readonly string[], isPlanned: boolean): Suggestion {
   const { rule, message, fix, planned, quote } = cause;
   const quoted = quote === undefined ? -1 : lines.findIndex((line) => quote.test(line) && !isWarning(line));
+  const line = quoteLine(lines, quoted < 0 ? index : quoted);
   return {
     rule,
     ...(message === undefined ? {} : { message }),
-    fix: isPlanned ? (planned ?? fix) : fix,
-    line: quoteLine(lines, quoted < 0 ? index : quoted),
+    fix: `${isPlanned ? (planned ?? fix) : fix}${rule === 'build/failed' ? describeSkip(lines, index) : ''}`,
+    line: isSolveError(line) ? (findErrorLine(lines.join('\n')) ?? line) : line,
   };
+}
+
+/** Install scripts name the variable that makes them skip a download near the line that reports it. */
+function describeSkip(lines: readonly string[], index: number): string {
+  const near = lines.slice(Math.max(0, index - 3), index + 4).join('\n');
+  const name = /\bSet ["'`]?([A-Z][A-Z0-9_]{0,40}SKIP[A-Z0-9_]{0,40})\b/.exec(near)?.[1];
+  return name === undefined
+    ? ''
+    : ` If the app can do without the file, or the image gets it in another way, set ${name} to true (ENV in the Dockerfile; without one build.env of moorage.yaml).`;
 }
 
 /** A certain error that precedes the network error is not caused by it. */
@@ -94,7 +116,7 @@ function toNetworkFix(fault: NetworkFault, lines: readonly string[], isPlanned: 
     rule: 'build/network',
     line: fault.line,
     message: `The build could not reach ${fault.host ?? 'an address'}.`,
-    fix: `Builds can reach only the public internet, by host name. Check the address, and submit the repository again if it was temporarily down.${torch}`,
+    fix: `Builds can reach only the public internet, by host name. Check the address, and submit the repository again if it was temporarily down.${torch}${describeSkip(lines, fault.index)}`,
   };
 }
 

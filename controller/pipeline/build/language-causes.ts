@@ -1,8 +1,9 @@
-// The causes of failed build steps by language: what package managers and compilers print, and how an author fixes it.
+// The causes of failed build steps in Ruby, PHP, Python and Node: what their package managers print, and how an author fixes
+// it.
 import { languages } from '../../../crds/languages.ts';
 import type { Cause } from './causes.ts';
 
-const listVersions = (images: readonly { readonly version?: string | number }[]): string =>
+export const listVersions = (images: readonly { readonly version?: string | number }[]): string =>
   images
     .flatMap(({ version }) => version ?? [])
     .toSorted((one, other) => Number(String(one).split('.')[1] ?? one) - Number(String(other).split('.')[1] ?? other))
@@ -11,9 +12,6 @@ const listVersions = (images: readonly { readonly version?: string | number }[])
 
 const rubyVersions = listVersions(languages.ruby.images);
 const pythonVersions = listVersions(languages.python.images);
-const javaVersions = listVersions(languages.java.images);
-/** Target frameworks of the planned .NET, which its projects and refusals name. */
-const frameworks = languages.dotnet.images.map(({ version }) => `net${version}.0`).join(' or ');
 
 const conflict =
   'The requested versions conflict with each other or with this Python version. Relax the pins named in the log, and try "uv pip compile" on your requirements.';
@@ -34,13 +32,40 @@ const compiler = {
 const buildTools =
   'A package compiles native code with node-gyp, which needs python3, make and g++. Use a version of it with prebuilt binaries, or install them in the Dockerfile.';
 
+/** Globals, modules and operators that only newer versions of Node have. */
+export const newerNode = {
+  pattern:
+    /ReferenceError: (?:performance|fetch|Headers|Request|Response|FormData|File|Blob|ReadableStream|TransformStream|WebSocket|CustomEvent|structuredClone|AbortController|crypto|globalThis|WeakRef) is not defined|No such built-in module: node:|SyntaxError: Unexpected token '(?:\?\?=|\|\|=|&&=)'/,
+  fix: 'The Node of the image is too old for this: it lacks a global, a module or syntax that the code or one of its packages uses. Ask for a newer Node in .nvmrc or "engines" of package.json (in a Dockerfile: in FROM).',
+} as const;
+
+/** The folder that Composer makes. */
+export const missingVendor = {
+  pattern: /vendor\/autoload(?:_runtime)?\.php\b.{0,60}(?:No such file|include_path)/i,
+  fix: 'The packages of PHP are not installed: there is no folder vendor. Run "composer install --no-dev" in the Dockerfile after composer.json and composer.lock are copied, and list vendor in .dockerignore, so that COPY does not replace it. Without a Dockerfile, commit composer.json and composer.lock.',
+} as const;
+
+/** Packages with a program for each system: npm installs the one that the lock file names, or that node_modules has. */
+export const foreignModules = {
+  pattern:
+    /Cannot find module ['"]?@(?:rollup|esbuild|swc|next|tailwindcss|img|parcel|biomejs)\/[\w.-]{0,40}(?:linux|darwin|win32)|bug related to optional dependencies|node_modules\/\S{1,300}: (?:Syntax error: |cannot execute binary file)|installed esbuild (?:on|for) another platform/,
+  fix: 'A package brings a program for each system, and the one for this image is not there: node_modules was copied from another system, or package-lock.json was made on one. List node_modules in .dockerignore and install in the image. If that is done, delete node_modules and package-lock.json, run npm install, and commit the new lock file.',
+} as const;
+
+/** A class that PHP does not find although there is a folder vendor. */
+export const missingClass = {
+  pattern: /Class ["'][\w\\]{1,200}["'] not found/,
+  fix: 'The class in this line is not in the image. If it belongs to a package under "require-dev", which --no-dev leaves out, move the package to "require", or register it for dev alone (such as in config/bundles.php). Otherwise require its package, and commit composer.json and composer.lock; names are case-sensitive.',
+} as const;
+
 const ruby: readonly Cause[] = [
   {
     pattern:
       /Your Ruby version is \S{1,20}, but your Gemfile specified|requires ruby version .{1,80}(?:incompatible with the current version|, which is$)|because current Ruby version is/i,
     isCertain: true,
     rule: 'build/failed',
-    fix: `The Gemfile or a gem requires another version of Ruby; ${rubyVersions} are available without a Dockerfile (with one, change FROM). Ask for one of them in .ruby-version and the Gemfile, run bundle update for the gems that the log names, and commit Gemfile.lock.`,
+    fix: 'The Gemfile or a gem requires another version of Ruby than the image has. Use a ruby image with that version in FROM, or run bundle update for the gems that the log names, and commit Gemfile.lock.',
+    planned: `The Gemfile or a gem requires another version of Ruby; ${rubyVersions} are available without a Dockerfile. Ask for one of them in .ruby-version and the Gemfile, run bundle update for the gems that the log names, and commit Gemfile.lock.`,
   },
   {
     pattern: /Your bundle only supports platforms|The following platform specific gems are getting installed/,
@@ -68,14 +93,33 @@ const ruby: readonly Cause[] = [
     fix: 'Rails decrypts config/credentials.yml.enc, and its key (config/master.key) is not in the repository. Remove config.require_master_key, and read what the app needs from variables with a default for the build.',
   },
   {
+    pattern: /TZInfo::DataSourceNotFound|tzinfo-data is not present/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'The image has no time zones. Add the gem tzinfo-data to the Gemfile (without "platforms", which limits it to Windows), run bundle install and commit Gemfile.lock; or install tzdata in the Dockerfile.',
+  },
+  {
     pattern:
       /Failed to build gem native extension|mkmf\.rb can't find header files|^An error occurred while installing \S{1,100} \(/,
     rule: 'build/failed',
     fix: 'A gem did not compile: the log names the library or header that it misses. Libraries of well-known gems are installed; for another one use a version of the gem with binaries for x86_64-linux, or add a Dockerfile that installs its Debian package (such as libpq-dev).',
   },
+  {
+    pattern: /cannot load such file -- /,
+    rule: 'build/failed',
+    fix: 'The step loads a gem or file that is not in the image. If it is a gem of the groups development or test, load it only where it is installed (such as in the Rakefile in begin … rescue LoadError); otherwise name it in the Gemfile and commit Gemfile.lock, or commit the file.',
+  },
 ];
 
 const php: readonly Cause[] = [
+  { ...missingVendor, isCertain: true, rule: 'build/failed' },
+  { ...missingClass, isCertain: true, rule: 'build/failed' },
+  {
+    pattern: /Composer could not find a composer\.json file/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'There is no composer.json in the folder in which the step runs. COPY composer.json and composer.lock before this step, or set WORKDIR to their folder.',
+  },
   {
     pattern:
       /(?:requires? (?:PHP extension )?ext-\S{1,40} .{1,60}missing from your system|requested PHP extension \S{1,40} .{1,40}missing)/,
@@ -119,6 +163,20 @@ const python: readonly Cause[] = [
     rule: 'build/failed',
     fix: noVersion,
   },
+  {
+    pattern: /could not find a pyproject\.toml file/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'There is no pyproject.toml in the folder in which the step runs. COPY pyproject.toml and the lock file before this step, or set WORKDIR to their folder.',
+  },
+  {
+    pattern: /The current project could not be installed|does not contain any element/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'Poetry installs the app itself, and its code, or a file that pyproject.toml names (such as README.md), was not copied before this step. Use "poetry install --no-root", which installs only the dependencies, or COPY the code first.',
+    planned:
+      'Poetry installs the app itself, and a file or package that pyproject.toml names (such as README.md) is not in the repository. Commit it, correct "packages" and "readme", or set package-mode = false.',
+  },
   // uv prints the reason on the line after this one.
   { pattern: /\bBecause .{1,400}, we can conclude that /, rule: 'build/failed', fix: conflict },
   {
@@ -126,6 +184,19 @@ const python: readonly Cause[] = [
       /No solution found when resolving|because .{1,300} depends on .{1,300} incompatible|conflicting dependencies/i,
     rule: 'build/failed',
     fix: conflict,
+  },
+  {
+    pattern: /^\s*You are using pip version (?:\d|1\d)\.\d/,
+    quote: /^\s*(?:Exception|\w{1,40}Error): |^\s*error: /,
+    rule: 'build/failed',
+    fix: 'The pip of the image is too old for the wheels of today, so it builds packages from source, which failed. Use a python image in FROM, or run "pip install --upgrade pip" before this step.',
+    planned: `The pip of the image is too old for the wheels of today, so it builds packages from source, which failed. Ask for a newer Python in .python-version (${pythonVersions} are available).`,
+  },
+  {
+    pattern: /command '?"?\S{0,60}(?:gcc|cc|g\+\+|clang)'?"? failed with exit (?:code|status)/,
+    quote: /^\s*\S{1,200}:\d{1,6}:\d{1,6}: (?:fatal )?error: /,
+    rule: 'build/failed',
+    fix: 'A package has no prebuilt wheel for this Python version, and its code does not compile with this Python or compiler. Pin a version that has a wheel, or use an older Python (in FROM, or .python-version without a Dockerfile).',
   },
   {
     pattern:
@@ -169,6 +240,18 @@ const node: readonly Cause[] = [
     fix: "The lock file does not match the manifest. Run the package manager's install (npm install, pnpm install, yarn, uv lock, poetry lock) and commit the lock file.",
   },
   {
+    pattern: /ERR_PNPM_LOCKFILE_BREAKING_CHANGE|Ignoring not compatible lockfile/,
+    isCertain: true,
+    rule: 'build/lockfile',
+    fix: 'pnpm-lock.yaml was made by another version of pnpm than the step uses. Name yours in package.json ("packageManager": "pnpm@9.15.0"), which Corepack then installs, or run pnpm install with the newer one, and commit the lock file.',
+  },
+  {
+    pattern: /ERR_PNPM_IGNORED_BUILDS/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'This pnpm fails if it leaves out install scripts that nothing allows. Run "pnpm approve-builds" and commit pnpm-workspace.yaml (a Dockerfile has to COPY it before this step), or name an older pnpm in package.json ("packageManager": "pnpm@10.15.0").',
+  },
+  {
     pattern: /^(?!.*throw new).*Cannot find matching keyid/,
     isCertain: true,
     rule: 'build/failed',
@@ -199,6 +282,13 @@ const node: readonly Cause[] = [
     isCertain: true,
     rule: 'build/failed',
     fix: 'A package requires another version of Node. Ask for one in .nvmrc or "engines" of package.json (in a Dockerfile: in FROM), or use a version of the package that supports this one.',
+  },
+  { ...newerNode, isCertain: true, rule: 'build/failed' },
+  { ...foreignModules, isCertain: true, rule: 'build/failed' },
+  {
+    pattern: /--libsass_ext=|node_modules\/node-sass\b/,
+    rule: 'build/failed',
+    fix: 'The package node-sass has no prebuilt binaries for this Node, so it compiles itself, which failed; it is no longer maintained. Replace it with the package sass, or ask for a Node that it supports in .nvmrc (in a Dockerfile: in FROM).',
   },
   {
     pattern: /gyp ERR!|\bnode-gyp\b.{0,40}(?:rebuild|failed)/i,
@@ -238,102 +328,5 @@ const node: readonly Cause[] = [
   },
 ];
 
-const compiled: readonly Cause[] = [
-  {
-    pattern: /: pattern \S{1,200}: no matching files found/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'The Go code embeds files that are not in the repository, since another step makes them (such as npm run build or go generate). Commit them, or add a Dockerfile that makes them before it compiles the program.',
-  },
-  {
-    pattern: /missing go\.sum entry|updates to go\.(?:mod|sum) needed|inconsistent vendoring/,
-    isCertain: true,
-    rule: 'build/lockfile',
-    fix: 'go.sum does not have everything that the code imports. Run "go mod tidy" (and "go mod vendor" if there is a folder vendor), and commit go.mod and go.sum.',
-  },
-  {
-    pattern: /requires go >= [\d.]{1,20} \(running go |invalid go version '|note: module requires Go /,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'go.mod requires a newer Go than the image has. Use a newer golang image in FROM, or set an older version in the line "go" of go.mod.',
-    planned:
-      'go.mod requires a newer Go than this installation has. Set an older version in the line "go" of go.mod, or add a Dockerfile with a newer golang image.',
-  },
-  {
-    pattern: /cgo: C compiler "\S{1,40}" not found|linker [`']cc[`'] not found/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'The program is linked with C code, and the image has no C compiler. Install gcc and libc6-dev before this step (on Alpine build-base), or build a Go program with CGO_ENABLED=0.',
-  },
-  {
-    pattern:
-      /feature `edition\d{4}` is required|requires rustc [\d.]{1,20} or newer|cannot be built because it requires rustc/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A crate requires a newer Rust than the image has. Use a newer rust image in FROM, or pin an older version of the crate in Cargo.lock.',
-  },
-  {
-    pattern: /Could not find directory of OpenSSL installation|The system library `\S{1,60}` required by crate/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A crate needs a library of the system. Install its -dev package and pkg-config before this step (for OpenSSL libssl-dev), or use a feature of the crate that brings its own, such as rustls or vendored.',
-  },
-  {
-    pattern: /set `DATABASE_URL` to use query macros online/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'SQLx checks its queries against a database, and none runs while an image is built. Run "cargo sqlx prepare", and commit the folder .sqlx.',
-  },
-  {
-    pattern:
-      /invalid (?:target|source) release: \d|release version \d{1,2} not supported|Unsupported class file major version \d/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: `The build and its JDK do not fit: either the project targets a newer Java, or this Gradle or Maven does not know this one (class file version 61 is Java 17, 65 is 21). Use a base image with the JDK that the project names in FROM.`,
-    planned: `The build and its JDK do not fit: either the project targets another Java than was chosen, or its Gradle does not know this one (class file version 61 is Java 17, 65 is 21). Name the version in pom.xml (java.version) or the toolchain of build.gradle; ${javaVersions} are available. Or update the Gradle wrapper.`,
-  },
-  {
-    pattern: /error MSB(?:3202|1009)\b/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A project file that the solution or the command names is not there when the step runs. COPY it before this step, restore the one project that is published instead of the solution, or commit the file.',
-  },
-  {
-    pattern: /error NETSDK1045\b|You're trying to run :\S{1,80} on Elixir v|error NETSDK1147\b/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: `The project asks for another version of .NET or Elixir, or for a workload, than the image has. Target a version that is planned here (TargetFramework ${frameworks}; elixir in mix.exs), or add a Dockerfile.`,
-  },
-  {
-    pattern: /error NU110[0-3]\b|error NU1605\b|\*\* \(Mix\) (?:No package with name|Hex dependency resolution failed)/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'A package or version that the project refers to does not exist in the registry, is private, or conflicts with another. Correct its version (dotnet restore, mix deps.get), and commit the lock file.',
-  },
-  {
-    pattern: /Could not find Hex, which is needed|Could not find an SCM for dependency /,
-    rule: 'build/failed',
-    fix: 'A dependency comes from Hex, which the step does not have. Run "mix local.hex --force && mix local.rebar --force" before it.',
-  },
-  {
-    pattern: /could not read file "[^"\n]{1,300}\/config\/[\w.-]{1,60}\.secret\.exs"/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'config/prod.exs imports a file of secrets that is not in the repository. Read them from the environment in config/runtime.exs (DATABASE_URL, SECRET_KEY_BASE), and remove import_config of that file.',
-  },
-  {
-    pattern: /Could not resolve "phoenix-colocated\//,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: 'mix compile makes the hooks in phoenix-colocated. Run it before mix assets.deploy.',
-  },
-  {
-    pattern: /: error (?:CS|FS|BC|RZ)\d{3,5}:|== Compilation error in file |^error\[E\d{4}\]:|error TS\d+|Type error:/,
-    isCertain: true,
-    rule: 'build/failed',
-    fix: codeFix,
-  },
-];
-
 /** The first match wins, so more specific causes come first. */
-export const languageCauses: readonly Cause[] = [...ruby, ...php, ...python, ...node, ...compiled];
+export const languageCauses: readonly Cause[] = [...ruby, ...php, ...python, ...node];

@@ -30,16 +30,23 @@ function findFirstError(lines: readonly string[]): number {
 
 /** What follows from an error that another line names: exit codes, headings, help links. */
 const consequences: readonly RegExp[] = [
-  /^\s*(?:[❌✗✘x>] )?(?:error during build|failed to compile|build error occurred|FAILURE: Build failed with an exception|BUILD FAILURE|(?:.{0,20}\b)?migrations? failed|build failed(?: in .{1,20})?|traceback \(most recent call last\)|error|errors?:)[.:]?\s*$/i,
+  /^\s*(?:[❌✗✘x>] |\[[A-Z]{4,7}\] )?(?:error during build|failed to compile|build error occurred|FAILURE: Build failed with an exception|BUILD FAILURE|(?:.{0,20}\b)?migrations? failed|build failed(?: in .{1,20})?|traceback \(most recent call last\)|error|errors?:)[.:]?\s*$/i,
   /^npm (?:ERR!|error) (?:code|errno|path|command|syscall|Exit status|Failed at|This is probably|enoent undefined)\b/,
-  /\bELIFECYCLE\b|\bcommand failed\b|exited with (?:code )?\d|returned a non-zero code|did not run successfully|non-zero exit status/i,
+  /\bELIFECYCLE\b|\bcommand failed\b|exited with (?:code )?\d|returned (?:a non-zero code|with error code)|did not run successfully|non-zero exit status/i,
   /^.{0,40}Error occurred prerendering page|Export encountered/i,
   /could not compile `|^error: subprocess-exited-with-error|originates from a subprocess|A JNI error has occurred/,
   /^(?:Exit code|Command|Arguments|Directory|Output):/,
+  // The class of an exception, whose message stands on another line.
+  /^\s*[A-Z]\w{0,60}(?:Error|Exception)\s*$/,
 ];
 /** Lines of source code that a program prints where it failed, and frames of a stack. */
 const excerptLine =
   /^\s*(?:(?:\d{1,6} ?\||[│|>]) ?)?\s*(?:if \(|throw |raise |const |let |return |import )|^\s*(?:\^+|at .{1,300}|File ".{1,300}", line \d+.*|from .{1,300}:\d+:in .*|\.{3}.*)\s*$/;
+
+/** Whether a line is source code or a frame of a stack, which reports nothing itself. */
+export function isExcerpt(line: string): boolean {
+  return excerptLine.test(line.slice(0, 500));
+}
 
 /** Whether a line reports an error itself, and not the consequence of one. */
 export function isErrorLine(line: string): boolean {
@@ -47,14 +54,20 @@ export function isErrorLine(line: string): boolean {
   return (
     errorWords.test(start) &&
     !harmless.test(start) &&
-    !excerptLine.test(start) &&
+    !isExcerpt(start) &&
     !consequences.some((each) => each.test(start))
   );
 }
 
+/** Words of a program that continues without something that is missing. */
+const waived = /\b(?:using (?:the |a )?default|defaulting to|fall(?:s|ing) back to|skipping|will be skipped)\b/i;
+
 /** Whether a line is a warning, which explains no failure. */
 export function isWarning(line: string): boolean {
-  return /^\s*(?:#\d+ )?(?:npm (?:warn|WARN)\b|\[?WARN(?:ING)?\b|warning\b|\(node:\d+\) )/i.test(line);
+  return (
+    /^\s*(?:#\d+ )?(?:npm (?:warn|WARN)\b|\[?WARN(?:ING)?\b|warning\b|w: |\(node:\d+\) )/i.test(line) ||
+    waived.test(line)
+  );
 }
 
 /**
@@ -64,8 +77,7 @@ export function isWarning(line: string): boolean {
 export function findErrorLine(log: string): string | undefined {
   const lines = removeNoise(log).split('\n');
   // The last line is BuildKit's own error.
-  const isCandidate = (line: string): boolean =>
-    line.trim() !== '' && !excerptLine.test(line.slice(0, 500)) && !solveError.test(line);
+  const isCandidate = (line: string): boolean => line.trim() !== '' && !isExcerpt(line) && !solveError.test(line);
   const isConsequence = (line: string): boolean => consequences.some((each) => each.test(line.slice(0, 300)));
   const first = lines.findIndex((line) => isErrorLine(line) && !solveError.test(line));
   const index = first >= 0 ? first : lines.findIndex((line) => isConsequence(line) && isCandidate(line));
@@ -73,6 +85,11 @@ export function findErrorLine(log: string): string | undefined {
 }
 
 const solveError = /^(?:error: )?failed to solve: |^process "/;
+
+/** Whether a line is BuildKit's own error, which repeats the command and its exit code. */
+export function isSolveError(line: string): boolean {
+  return solveError.test(line);
+}
 
 /** Quotes a line. One that ends with a colon, a bracket or in a sentence says little without those that follow it. */
 export function quoteLine(lines: readonly string[], index: number): string {
@@ -114,6 +131,8 @@ const unreachableErrors: readonly RegExp[] = [
   /Unable to load the service index for source|:failed_connect\b|:nxdomain\b|Could not install (?:Hex|Rebar) because Mix could not download|Failed to fetch record for/i,
   // unjs and Turbopack, which name the address in the same line.
   /https?:\/\/.{1,300}<no response>|issue establishing a connection while requesting https?:/,
+  // Prisma.
+  /Can't reach database server at /,
   /ERR_PNPM_META_FETCH_FAIL|UnknownHostException|Unknown host|TLS handshake timeout|SSL_ERROR_SYSCALL|operation timed out/i,
 ];
 const addresses: readonly RegExp[] = [
@@ -124,12 +143,14 @@ const addresses: readonly RegExp[] = [
 /** Marks a line as a warning before a retry, not as the failure. */
 const retryNotice = /\b(?:will retry|retrying|attempt \d+ of)\b/i;
 
-const localAddress = /\b(?:127\.0\.0\.1|localhost)\b|::1\b/;
+/** MySQL's message of PDO names no address: that of a database in the build is its own. */
+const localAddress = /\b(?:127\.0\.0\.1|localhost)\b|::1\b|SQLSTATE\[HY000\] \[2002\]/;
 const refusal = /ECONNREFUSED|Connection refused/i;
 /** A name without a dot, such as that of a service in a compose file. */
 const shortName =
-  /(?:ENOTFOUND|EAI_AGAIN|lookup|resolve host|host name|hostname|at)[ :='"‘]{1,4}([a-z][a-z0-9_-]{1,40})(?=["'’),:\s]|$)/;
-const notFoundName = /ENOTFOUND|EAI_AGAIN|no such host|could not translate host name|Name or service not known/i;
+  /(?:ENOTFOUND|EAI_AGAIN|lookup|resolve host|host name|hostname|at)[ :='"‘`]{1,4}([a-z][a-z0-9_-]{1,40})(?=["'’`),:\s]|$)/;
+const notFoundName =
+  /ENOTFOUND|EAI_AGAIN|no such host|could not translate host name|Name or service not known|Can't reach database server/i;
 /** Links to help, which name no unreachable host. */
 const helpLink =
   /\b(?:visit|see|read more|more info(?:rmation)?|learn more|details|documentation|refer to|report|issues?|troubleshooting|background)\b[^\n]{0,60}https?:\/\/\S+|https?:\/\/(?:docs|errors|help|support|wiki)\.\S+|https?:\/\/(?:pris\.ly|git\.io|aka\.ms|sqlalche\.me|nextjs\.org\/docs|(?:classic\.)?yarnpkg\.com\/\S{0,20}docs)\S*/gi;
@@ -240,6 +261,8 @@ const notFoundLines: readonly RegExp[] = [
   // Elixir, after the line that says :enoent.
   /\bSystem\.cmd\("([\w.-]{1,40})", /,
 ];
+/** What npm prints of a program, some versions without a line that says more. */
+const spawnLine = /^npm (?:ERR!|error) syscall spawn ([\w.-]{1,40})$/;
 
 export interface MissingProgram {
   readonly line: string;
@@ -254,8 +277,12 @@ export interface MissingProgram {
 
 /** Finds the program that was not found; undefined if the log names none. */
 export function findMissingProgram(lines: readonly string[]): MissingProgram | undefined {
+  return findNotFound(lines, notFoundLines) ?? findNotFound(lines, [spawnLine]);
+}
+
+function findNotFound(lines: readonly string[], patterns: readonly RegExp[]): MissingProgram | undefined {
   for (const [index, line] of lines.entries()) {
-    const program = notFoundLines.map((each) => each.exec(line.trim())?.[1]).find((found) => found !== undefined);
+    const program = patterns.map((each) => each.exec(line.trim())?.[1]).find((found) => found !== undefined);
     if (program === undefined || (/System\.cmd/.test(line) && !/:enoent/.test(lines[index - 1] ?? ''))) continue;
     const brought = Object.hasOwn(npmPackages, program) ? npmPackages[program] : undefined;
     return {
@@ -287,3 +314,12 @@ function findCaller(lines: readonly string[], index: number): string | undefined
 }
 
 const scriptHeader = /^> ((?:@[\w.-]{1,80}\/)?[\w.-]{1,80})@\S{0,60} ([\w:.-]{1,60})(?: \/\S{0,300})?$/;
+
+/** The beginnings of lines in which programs report why they exit. */
+const lastWords =
+  /^(?:\[\w+\] )?(?:Uncaught |Caused by: )?(?:[A-Za-z_][\w.]{0,80}(?:Error|Exception|Exit|Configured|Fault)\b(?: \[\w+\])?|CRITICAL\b|FATAL?\b|fatal(?: error)?:|PHP Fatal error:|Kernel pid terminated\b|panic:|[Ee]rror:|thread '[^'\n]{0,80}' panicked)/;
+
+/** Whether a program reports on this line why it exits. */
+export function isLastWord(line: string): boolean {
+  return lastWords.test(line.trimStart());
+}

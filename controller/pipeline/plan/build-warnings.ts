@@ -2,12 +2,15 @@
 // converts to a finding.
 import type { Finding } from '../../../crds/hosted-app.ts';
 
-const mark = 'moorage-warning:';
+/** Starts the line in which a step reports that it used a fallback. */
+export const reportMark = 'moorage-warning:';
 
 interface Report {
   readonly rule: string;
   readonly message: (file: string) => string;
   readonly fix: string;
+  /** It names a package, not a file. */
+  readonly isOfPackage?: true;
 }
 
 /** All reports. They never quote the log, so that no step can put its own text into a finding. */
@@ -28,6 +31,19 @@ const reports = {
     message: (file) =>
       `The newest versions of the packages in ${file} cannot be installed together, so the versions of the day of the commit were installed.`,
     fix: 'Pin the versions of the packages ("pip freeze" in an environment that works lists them), or commit a lock file.',
+  },
+  'undeclared-package': {
+    rule: 'build/undeclared-package',
+    message: (name) =>
+      `The app needs ${name}, which no list of the packages that it runs with names, so its newest version was installed.`,
+    fix: 'Add it to that list, such as requirements.txt or the dependencies of pyproject.toml (not those of development), with the version that the code was written for.',
+    isOfPackage: true,
+  },
+  'maven-wrapper': {
+    rule: 'build/maven-wrapper',
+    message: (file) =>
+      `The Maven that the wrapper (${file}) names could not be fetched, so the Maven of the image built the app.`,
+    fix: 'Name a version that can be fetched (mvn wrapper:wrapper), and commit mvnw and the folder .mvn.',
   },
   'poetry-lock': {
     rule: 'build/lockfile',
@@ -80,7 +96,7 @@ export type BuildReport = keyof typeof reports;
 
 /** Formats a shell command that prints a report. */
 export function formatReport(what: BuildReport, file: string): string {
-  return `echo "${mark} ${what} ${file}"`;
+  return `echo "${reportMark} ${what} ${file}"`;
 }
 
 const line = /^#\d{1,6} [\d.]{1,20} moorage-warning: ([a-z-]{1,40}) ([\w.-]{1,60})$/;
@@ -91,5 +107,11 @@ export function parseReport(text: string): Finding | undefined {
   const found: Report | undefined = Object.hasOwn(reports, what) ? reports[what as BuildReport] : undefined;
   return found === undefined
     ? undefined
-    : { rule: found.rule, severity: 'warning', file, message: found.message(file), fix: found.fix };
+    : {
+        rule: found.rule,
+        severity: 'warning',
+        ...(found.isOfPackage === true ? {} : { file }),
+        message: found.message(file),
+        fix: found.fix,
+      };
 }

@@ -4,8 +4,12 @@ import type { Finding } from '../../../crds/hosted-app.ts';
 import { languages } from '../../../crds/languages.ts';
 import { Rejected } from '../contract.ts';
 import { parseJson, readField } from '../manifest.ts';
+import { keepHead } from '../text.ts';
 import type { Tree } from '../tree.ts';
+import { findWholeDockerfile } from './dockerfile/find.ts';
 import { findMarkers, listAppFolders, makePlan } from './plan.ts';
+import { readCompose } from './platforms/compose/read.ts';
+import { toFolder } from './platforms/compose/services.ts';
 import type { PlanInput, Recipe } from './recipe.ts';
 
 const maximumTried = 20;
@@ -19,8 +23,11 @@ interface AppFolder {
   readonly warnings: readonly Finding[];
 }
 
-interface Candidate {
+/** A folder that may hold an app. */
+export interface Candidate {
   readonly folder: string;
+  /** Absent: Moorage cannot plan it. */
+  readonly recipe?: Recipe;
   /** Description, such as "Python, FastAPI". */
   readonly what: string;
   readonly kind: 'server' | 'files' | 'unplanned';
@@ -30,13 +37,13 @@ interface Candidate {
 }
 
 /**
- * Finds the folder to plan: source.path if set, the root if it contains an app, or else the only folder below it with
+ * Finds the folder to plan: source.path if the author chose one, also the root itself; the root if it contains an app, or else the only folder below it with
  * an app. If there are several, or only half an app, the author has to choose.
  */
-export function findAppFolder(tree: Tree, input: PlanInput): AppFolder {
+export function findAppFolder(tree: Tree, input: PlanInput, isPathChosen = false): AppFolder {
   const { strategy, dockerfile } = input.build;
   const top = { path: input.path, warnings: [] };
-  if (input.path !== '.' || dockerfile !== 'Dockerfile' || strategy === 'dockerfile') return top;
+  if (isPathChosen || input.path !== '.' || dockerfile !== 'Dockerfile' || strategy === 'dockerfile') return top;
   const recipe = tryPlan(tree, input);
   if (typeof recipe !== 'string') return strategy === 'auto' ? searchBesideTop(tree, input, recipe) : top;
   return canBeBelow(tree, input, recipe) ? searchBelowTop(tree, input) : top;
@@ -53,7 +60,7 @@ function searchBelowTop(tree: Tree, input: PlanInput): AppFolder {
   const candidates = listCandidates(tree, input);
   const [only, ...more] = candidates;
   if (only === undefined) return top;
-  if (more.length > 0) return { ...top, problem: createSeveralAppsFinding(candidates) };
+  if (more.length > 0) return { ...top, problem: createSeveralAppsFinding(tree, candidates) };
   // A planned language explains itself what is missing.
   return only.kind === 'unplanned' && only.isPlanned !== true
     ? { ...top, problem: createUnplannedFinding(only) }
@@ -76,7 +83,7 @@ function searchBesideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolde
     return recipe.callsOnly === true && pages.length > 0
       ? {
           ...top,
-          problem: createSeveralAppsFinding([{ folder: '.', what: describe(recipe), kind: 'server' }, ...pages]),
+          problem: createSeveralAppsFinding(tree, [{ folder: '.', what: describe(recipe), kind: 'server' }, ...pages]),
         }
       : { ...top, warnings: pages.map(createUnbuiltFinding) };
   }
@@ -84,11 +91,12 @@ function searchBesideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolde
   if (servers.length === 0) return top;
   return {
     ...top,
-    problem: createSeveralAppsFinding([{ folder: '.', what: describe(recipe), kind: 'files' }, ...servers]),
+    problem: createSeveralAppsFinding(tree, [{ folder: '.', what: describe(recipe), kind: 'files' }, ...servers]),
   };
 }
 
-function listCandidates(tree: Tree, input: PlanInput): Candidate[] {
+/** Lists the folders below the root that may hold an app. */
+export function listCandidates(tree: Tree, input: PlanInput): Candidate[] {
   return listAppFolders(tree)
     .slice(0, maximumTried)
     .flatMap((folder): Candidate[] => {
@@ -98,7 +106,7 @@ function listCandidates(tree: Tree, input: PlanInput): Candidate[] {
         const kind = recipe.filesOnly === true ? 'files' : 'server';
         return recipe.plan.strategy === 'static'
           ? []
-          : [{ folder, what: describe(recipe), kind, strategy: recipe.plan.strategy }];
+          : [{ folder, recipe, what: describe(recipe), kind, strategy: recipe.plan.strategy }];
       }
       const marker = input.build.strategy === 'auto' ? findMarkers(below)[0] : undefined;
       return marker === undefined
@@ -119,18 +127,43 @@ function describe({ plan: { strategy, framework } }: Recipe): string {
   return framework === undefined ? what : `${what}, ${framework}`;
 }
 
-function createSeveralAppsFinding(candidates: readonly Candidate[]): Finding {
+function createSeveralAppsFinding(tree: Tree, candidates: readonly Candidate[]): Finding {
   const candidateList = candidates
     .slice(0, maximumNamed)
     .map(({ folder, what }) => `${folder === '.' ? 'the top' : folder} (${what})`);
   const more = candidates.length > candidateList.length ? `, and ${candidates.length - candidateList.length} more` : '';
-  const folder = candidates.find((each) => each.folder !== '.')?.folder ?? '.';
+  const folders = candidates.map((each) => each.folder);
+  const folder = folders.find((each) => each !== '.') ?? '.';
+  const isTop = folders.includes('.');
+  const host = `host one of them: put source.path with its folder, such as ${folder}${isTop ? ', or source.path: . for the top alone' : ''}, in moorage.yaml.`;
   return {
     rule: 'plan/several-apps',
     severity: 'error',
     message: `The repository has several apps, and nothing says which of them to host: ${candidateList.join(', ')}${more}.`,
-    fix: `Add a Dockerfile at the top level that builds them into one image (the server also serving the built pages), or host one of them: put source.path with its folder, such as ${folder}, in moorage.yaml.`,
+    fix: keepHead(`${suggestWhole(tree, folders)}, or ${host}`, 590),
   };
+}
+
+/** Suggests the file of the repository that starts all parts together, or one that the author can write. */
+function suggestWhole(tree: Tree, folders: readonly string[]): string {
+  const dockerfile = findWholeDockerfile(tree, folders);
+  if (dockerfile !== undefined)
+    return `${dockerfile} builds them into one image: set build.dockerfile: ${dockerfile} in moorage.yaml`;
+  const write =
+    'Add a Dockerfile at the top level that builds them into one image (the server also serving the built pages)';
+  const compose = findWholeCompose(tree, folders);
+  return compose === undefined
+    ? write
+    : `${compose} starts them in a container each; an app here is one container. ${write}`;
+}
+
+/** Finds the compose file if it builds at least two of the folders. */
+function findWholeCompose(tree: Tree, folders: readonly string[]): string | undefined {
+  const compose = readCompose(tree);
+  const contexts = new Set(
+    compose?.services.flatMap(({ build }) => (build === undefined ? [] : [toFolder(build.context)])),
+  );
+  return folders.filter((folder) => contexts.has(folder)).length > 1 ? compose?.file : undefined;
 }
 
 function createUnplannedFinding({ folder, what }: Candidate): Finding {
@@ -153,7 +186,7 @@ function createUnbuiltFinding({ folder, what }: Candidate): Finding {
 }
 
 /** Returns the plan, or the rule that prevented it. */
-function tryPlan(tree: Tree, input: PlanInput): Recipe | string {
+export function tryPlan(tree: Tree, input: PlanInput): Recipe | string {
   try {
     return makePlan(tree, input);
   } catch (error) {
@@ -163,7 +196,7 @@ function tryPlan(tree: Tree, input: PlanInput): Recipe | string {
 }
 
 /** Packages of a workspace are installed from its root, so none of them is an app by itself. */
-function isWorkspace(tree: Tree): boolean {
+export function isWorkspace(tree: Tree): boolean {
   return (
     tree.has('pnpm-workspace.yaml') || readField(parseJson(tree.readFile('package.json')), 'workspaces') !== undefined
   );

@@ -12,7 +12,7 @@ import { Rejected } from '../contract.ts';
 import { keepHead, toOneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
 import { deno } from './deno/deno.ts';
-import { isAuthoredDockerfile } from './dockerfile/text.ts';
+import { describeDevelopment, isAuthoredDockerfile } from './dockerfile/text.ts';
 import { dotnet } from './dotnet/dotnet.ts';
 import { elixir } from './elixir/elixir.ts';
 import { go } from './go/go.ts';
@@ -20,7 +20,11 @@ import { java } from './java/java.ts';
 import { node } from './node/node.ts';
 import { php } from './php/php.ts';
 import { python } from './python/python.ts';
-import type { Planner, PlanInput, Recipe } from './recipe.ts';
+import { addMcpServer, extendDockerfile, shouldBridge } from './mcp/bridge.ts';
+import { findDockerServer } from './mcp/docker.ts';
+import { findMcpServer, type McpServer } from './mcp/find.ts';
+import type { McpProgram } from './mcp/transports.ts';
+import type { KnownStart, Planner, PlanInput, Recipe } from './recipe.ts';
 import { ruby } from './ruby/ruby.ts';
 import { rust } from './rust/rust.ts';
 import { staticSite } from './static/static.ts';
@@ -59,7 +63,67 @@ export function makePlan(tree: Tree, input: PlanInput): Recipe {
 }
 
 function choose(tree: Tree, input: PlanInput): Recipe {
-  return isAuthoredDockerfile(tree, input.build) ? toAuthoredRecipe(input) : planLanguage(tree, input);
+  if (!isAuthoredDockerfile(tree, input.build)) return planServer(tree, input) ?? planLanguage(tree, input);
+  const { dockerfile, strategy, target } = input.build;
+  const served = extendForServer(tree, input);
+  if (served !== undefined) return served;
+  const development =
+    strategy === 'auto' && target === undefined && !input.hasCommand
+      ? describeDevelopment(tree, tree.readFile(dockerfile, dockerfileBytes) ?? '')
+      : undefined;
+  if (development === undefined) return toAuthoredRecipe(input);
+  const what = `${dockerfile} ${development.what}`;
+  return planInstead(tree, input, what) ?? toDoubtfulRecipe(input, what, development.isIdle);
+}
+
+const dockerfileBytes = 512 * 1024;
+
+/** Plans an MCP server; undefined if the repository is none. @throws Rejected if it is unclear how it starts */
+function planServer(tree: Tree, input: PlanInput): Recipe | undefined {
+  const found = findMcpServer(tree, input);
+  if (found === undefined) return undefined;
+  if (found.kind === 'refused') throw new Rejected([found.problem]);
+  if (found.kind === 'aside') return mentionServer(planLanguage(tree, input), found.program);
+  const { server } = found;
+  // run.command replaces what the image starts, and the bridge with it.
+  if (input.hasCommand) return warnAboutCommand(planLanguage(tree, input), server);
+  const { program, command, certainty } = server;
+  const start: KnownStart = {
+    command,
+    because: `Its start command is ${command.replace(/^exec /, '')}.`,
+    certainty,
+    port: shouldBridge(server, input) ? undefined : server.listening.port,
+    ofProject: program?.ofProject,
+    needs: program?.needs,
+    folder: program?.folder,
+  };
+  const strategy = program?.language ?? input.build.strategy;
+  return addMcpServer(planLanguage(tree, { ...input, start, build: { ...input.build, strategy } }), server, input);
+}
+
+function mentionServer(recipe: Recipe, { file }: McpProgram): Recipe {
+  const otherwise = `${file} is an MCP server next to it: set mcp: { transport: stdio } in moorage.yaml to host that.`;
+  return recipe.plan.otherwise === undefined ? { ...recipe, plan: { ...recipe.plan, otherwise } } : recipe;
+}
+
+function warnAboutCommand(recipe: Recipe, server: McpServer): Recipe {
+  if (!shouldBridge(server, {})) return recipe;
+  const warning: Finding = {
+    rule: 'plan/mcp-command',
+    severity: 'warning',
+    file: 'moorage.yaml',
+    message: `run.command replaces the bridge that would serve this MCP server over ${server.transport} at /mcp.`,
+    fix: 'If the command starts a server over stdio or SSE, move it to mcp.command in moorage.yaml.',
+  };
+  return { ...recipe, findings: [...recipe.findings, warning] };
+}
+
+/** Extends an author's Dockerfile that starts an MCP server; undefined if it starts none. */
+function extendForServer(tree: Tree, input: PlanInput): Recipe | undefined {
+  const text = tree.readFile(input.build.dockerfile, dockerfileBytes);
+  if (text === undefined || input.hasCommand) return undefined;
+  const found = findDockerServer(tree, input, text);
+  return found === undefined ? undefined : extendDockerfile(text, found.server, found.start, input);
 }
 
 function toAuthoredRecipe({ build: { strategy, dockerfile }, port }: PlanInput): Recipe {
@@ -67,7 +131,40 @@ function toAuthoredRecipe({ build: { strategy, dockerfile }, port }: PlanInput):
     strategy === 'dockerfile'
       ? `build.strategy asks for ${dockerfile}.`
       : `The repository has a ${dockerfile}, which is built as is.`;
-  return { plan: { strategy: 'dockerfile', reason, ...(port === undefined ? {} : { port }) }, findings: [] };
+  return {
+    plan: { strategy: 'dockerfile', reason, ...(port === undefined ? {} : { port }), certainty: 'certain' },
+    findings: [],
+  };
+}
+
+/** Plans the other files, if they show how the app is served; undefined if they leave that to a guess. */
+function planInstead(tree: Tree, input: PlanInput, what: string): Recipe | undefined {
+  try {
+    const recipe = planServer(tree, input) ?? planLanguage(tree, input);
+    if (recipe.plan.certainty === 'guessed') return undefined;
+    const reason = `${what}, so the other files are planned. ${recipe.plan.reason}`;
+    const otherwise = `The Dockerfile can be built all the same: set build.strategy: dockerfile in moorage.yaml.`;
+    return { ...recipe, plan: { ...recipe.plan, reason, certainty: 'likely', otherwise } };
+  } catch (error) {
+    if (error instanceof Rejected) return undefined;
+    throw error;
+  }
+}
+
+function toDoubtfulRecipe(input: PlanInput, what: string, isIdle: boolean): Recipe {
+  const { plan } = toAuthoredRecipe(input);
+  return {
+    plan: { ...plan, certainty: 'guessed' },
+    findings: [
+      {
+        rule: 'dockerfile/development',
+        severity: 'warning',
+        file: input.build.dockerfile,
+        message: `${what}. ${isIdle ? 'The app will not answer.' : 'It is slow, takes much memory, and may answer no other host name than localhost.'}`,
+        fix: 'Make its last stage start the server for visitors on 0.0.0.0 and $PORT, name a stage that does with build.target in moorage.yaml, or set run.command there.',
+      },
+    ],
+  };
 }
 
 function planLanguage(tree: Tree, input: PlanInput): Recipe {
@@ -82,7 +179,7 @@ function planLanguage(tree: Tree, input: PlanInput): Recipe {
   const best = wholeRecipes.toSorted((one, other) => rankRecipe(one) - rankRecipe(other))[0];
   if (best !== undefined) return mentionOther(best, recipes);
   throw new Rejected([
-    rejectUnplanned(markers, recipes) ?? addHint(tree, problems[0]?.problem) ?? rejectUnknown(tree, input),
+    rejectUnplanned(markers, recipes) ?? addHint(tree, input, problems[0]?.problem) ?? rejectUnknown(tree, input),
   ]);
 }
 
@@ -109,8 +206,8 @@ function collectAnswers(tree: Tree, input: PlanInput): Answers {
   };
 }
 
-function addHint(tree: Tree, problem: Finding | undefined): Finding | undefined {
-  return problem === undefined ? undefined : { ...problem, fix: `${problem.fix}${suggestFolders(tree)}` };
+function addHint(tree: Tree, { path }: PlanInput, problem: Finding | undefined): Finding | undefined {
+  return problem === undefined ? undefined : { ...problem, fix: `${problem.fix}${suggestFolders(tree, path)}` };
 }
 
 /** Ranks a plan by its language. One that only serves files comes after those that start a program. */
@@ -148,20 +245,50 @@ function rejectUnknown(tree: Tree, input: PlanInput): Finding {
   return {
     rule: 'plan/unknown',
     severity: 'error',
-    message: `${subject} that can be built was found at the top level of ${place}.`,
-    fix: `Add one of: ${understood}.${suggestFolders(tree)}`,
+    message: `${subject} that can be built was found at the top level of ${place}.${describeOrchestration(tree)}`,
+    fix: `Add one of: ${understood}.${suggestFolders(tree, input.path)}`,
   };
 }
 
-function suggestFolders(tree: Tree): string {
-  const folders = listAppFolders(tree);
+/** Files that deploy an app elsewhere, and say too little about how it is built here. */
+const orchestrations: readonly (readonly [string, RegExp, RegExp?])[] = [
+  ['a Helm chart', /(?:^|\/)Chart\.ya?ml$/],
+  ['an Aspire host', /AppHost[^/]{0,60}\.csproj$|(?:^|\/)apphost\.(?:cs|ts|py)$/i],
+  ['Kubernetes manifests', /\.ya?ml$/, /^kind:[ \t]{1,9}["']?(?:Deployment|StatefulSet|Pod|Knative)\b/m],
+  ['a dev container', /(?:^|\/)\.?devcontainer\.json$/],
+];
+
+function describeOrchestration(tree: Tree): string {
+  const files = tree.entries.filter(({ kind, path }) => kind === 'file' && path.split('/').length <= 5);
+  const found = orchestrations.flatMap(([what, name, content]) => {
+    const named = files.filter(({ path }) => name.test(path)).slice(0, 100);
+    const file = named.find(({ path }) => content === undefined || content.test(tree.readFile(path, 64 * 1024) ?? ''));
+    return file === undefined ? [] : [`${what} (${file.path})`];
+  });
+  return found.length === 0
+    ? ''
+    : ` It has ${found.join(' and ')}, which Moorage does not read: an app is started from a Dockerfile, a compose file, a Procfile or its code.`;
+}
+
+function suggestFolders(tree: Tree, path: string): string {
+  const folders = listAppFolders(tree).map((folder) => posix.join(path, folder));
   return folders.length === 0
     ? ''
     : ` There is something to build in ${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', …' : ''}: put source.path with that folder in moorage.yaml.`;
 }
 
+/** The status and a termination message have little room. */
 function limitReason(recipe: Recipe): Recipe {
-  return { ...recipe, plan: { ...recipe.plan, reason: keepHead(toOneLine(recipe.plan.reason), 390) } };
+  const { reason, otherwise } = recipe.plan;
+  return {
+    ...recipe,
+    plan: { ...recipe.plan, reason: keepHead(toOneLine(reason), 390), ...limitOtherwise(otherwise) },
+  };
+}
+
+/** Shortens the other reading of a plan to the contract's limit. */
+export function limitOtherwise(otherwise: string | undefined): { otherwise?: string } {
+  return otherwise === undefined ? {} : { otherwise: keepHead(toOneLine(otherwise), 290) };
 }
 
 function chooseArticle(language: string): string {
@@ -204,6 +331,10 @@ function isMarker(name: string): boolean {
 const aside =
   /(?:^|\/)(?:tests?|e2e|docs?|documentation|website|examples?|samples?|templates?|fixtures?|playgrounds?|scripts?|tools|benchmarks?|infra|(?:cloud-)?deploy(?:ment)?s?|db|database|postgres(?:ql)?|mysql|mongo(?:db)?|redis|nginx|traefik|caddy|docker|dockerfiles?|containers?|packaging|k8s|kubernetes|helm|storybook|landing(?:-page)?|(?:chrome-|browser-|vscode-)?extensions?|mobile|android|ios|desktop|electron|src-tauri|sdks?|cli|node_modules|vendor|third[_-]party|\.[^/]+)(?:\/|$)/i;
 
+/** Folders for trying things out, by a word of their name. They are the app only if there is no other. */
+const trial =
+  /(?:^|\/)(?:[\w.]{1,60}[-_])?(?:__tests?__|tests?|testing|testdata|specs?|e2e|mocks?|fixtures?|examples?|samples?|demos?|tutorials?|benchmarks?|bench|playground|sandbox|legacy|archived?|old|deprecated)(?:[-_][\w.-]{1,60})?(?:\/|$)/i;
+
 /** Lists folders with their own manifest, at most two levels deep and not nested. */
 export function listAppFolders(tree: Tree): string[] {
   const found = tree.entries.flatMap((each) => {
@@ -213,5 +344,7 @@ export function listAppFolders(tree: Tree): string[] {
     return each.kind === 'file' && isKnown && folder !== '.' && folder.split('/').length <= 2 ? [folder] : [];
   });
   const folders = [...new Set(found)].filter((folder) => !aside.test(folder));
-  return folders.filter((folder) => !folders.some((other) => folder.startsWith(`${other}/`)));
+  const serious = folders.filter((folder) => !trial.test(folder));
+  const listed = serious.length > 0 ? serious : folders;
+  return listed.filter((folder) => !listed.some((other) => folder.startsWith(`${other}/`)));
 }

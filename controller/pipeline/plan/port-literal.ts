@@ -17,7 +17,7 @@ const named: readonly RegExp[] = [
 ];
 const inCommand = /(?:--(?:server[.-])?port[ =]|\s-[lp] ?|[\d\]]:)(\d{4,5})\b/;
 /** Ports of databases and mail servers, which start files often mention. */
-const elsewhere: ReadonlySet<number> = new Set([
+export const portsElsewhere: ReadonlySet<number> = new Set([
   1433, 1521, 2525, 3306, 5432, 5672, 6333, 6379, 8123, 9092, 9200, 11_211, 11_434, 19_530, 27_017,
 ]);
 /** Database client programs. */
@@ -35,7 +35,7 @@ export function findPortInFile(text: string | undefined): number | undefined {
  */
 function findNamedPort(code: string): number | undefined {
   const isListened = /\.listen\(\s{0,9}port\b|\bport\s{0,3}=\s{0,3}port\b/i.test(code);
-  return findNumbers(code, named).find((port) => isUsablePort(port) && (isListened || !elsewhere.has(port)));
+  return findNumbers(code, named).find((port) => isUsablePort(port) && (isListened || !portsElsewhere.has(port)));
 }
 
 function findNumbers(code: string, patterns: readonly RegExp[]): number[] {
@@ -46,9 +46,9 @@ function findNumbers(code: string, patterns: readonly RegExp[]): number[] {
 export function findPortInCommand(command: string): number | undefined {
   if (/\bPORT\b/.test(command)) return undefined;
   const port = Number(inCommand.exec(command)?.[1]);
-  return isUsablePort(port) && !(elsewhere.has(port) && clients.test(command)) ? port : undefined;
+  return isUsablePort(port) && !(portsElsewhere.has(port) && clients.test(command)) ? port : undefined;
 }
 
-function isUsablePort(port: number): boolean {
+export function isUsablePort(port: number): boolean {
   return port >= 1024 && port <= 65_535;
 }

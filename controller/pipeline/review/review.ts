@@ -1,10 +1,11 @@
 // Stage 2: checks the author's files against every rule, then plans the image.
-import type { Finding, Waiver } from '../../../crds/hosted-app.ts';
+import type { Finding, Plan, Waiver } from '../../../crds/hosted-app.ts';
 import { type WorkspacePaths, approvalRule, type PipelineInput, Rejected, type ReviewResult } from '../contract.ts';
 import { readNotes, type Submodule } from '../handover.ts';
 import { describeManifest, manifestRule } from '../app-manifest.ts';
+import { rewriteFields } from '../components.ts';
 import { formatFinding } from '../message.ts';
-import { locateApp, planApp, writePlan } from '../plan/repository.ts';
+import { type AppPlan, locateApp, offerTools, planApp, writePlan } from '../plan/repository.ts';
 import { keepHead, toOneLine } from '../text.ts';
 import { readDiskTree, type Tree } from '../tree.ts';
 import { dockerfile, largeFiles, limits, names, sourcePath, symlinks, submodules } from './rules/files.ts';
@@ -23,8 +24,8 @@ export async function review(
   const { submodules } = await readNotes(paths.notes, 'clone');
   const tree = readDiskTree(paths.source);
   const app = locateApp(baseInput, tree);
-  const { input, settings, platform } = app;
-  for (const text of describeManifest(settings)) printLine(text);
+  const { input, platform } = app;
+  for (const text of describeManifest(app.settings)) printLine(text);
   const context: ReviewContext = {
     tree,
     source: paths.source,
@@ -38,15 +39,44 @@ export async function review(
   if (first !== undefined)
     throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
   for (const each of findings) printLine(formatFinding(each));
-  const recipe = planApp(tree, app);
-  await writePlan(recipe, input, paths);
-  printLine(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
-  for (const each of recipe.findings) printLine(formatFinding(each));
+  const planned = planApp(tree, app);
+  const settings = offerTools(app.settings, planned);
+  await writePlan(planned.images, paths);
+  for (const text of describePlan(planned)) printLine(text);
+  for (const each of planned.findings) printLine(formatFinding(each));
   return {
-    findings: [...findings, ...recipe.findings].slice(0, maximumFindings),
-    plan: recipe.plan,
+    findings: [...findings, ...planned.findings].slice(0, maximumFindings),
+    plan: planned.plan,
     ...(settings === undefined ? {} : { settings }),
   };
+}
+
+/** Describes the plan of each image for the log. */
+function describePlan({ images }: AppPlan): string[] {
+  return images.flatMap(({ component, recipe: { plan } }) => {
+    const name = component?.name;
+    const about = name === undefined ? '' : ` of ${name}`;
+    const command = rewriteFields('run.command', name);
+    return [
+      `plan${about}: ${plan.strategy}. ${rewriteFields(plan.reason, name)}`,
+      ...(plan.certainty === 'guessed'
+        ? [`this plan is a guess; if the app does not answer, set ${command} in moorage.yaml to what starts it`]
+        : []),
+      ...describeMcp(plan),
+      ...(plan.otherwise === undefined ? [] : [`not chosen${about}: ${rewriteFields(plan.otherwise, name)}`]),
+    ];
+  });
+}
+
+/** Describes in the log how an MCP server starts, and which variables it asks for. */
+function describeMcp({ mcp }: Plan): string[] {
+  if (mcp === undefined) return [];
+  const { transport, command, environment = [] } = mcp;
+  const names = environment.map(
+    ({ name, required, secret }) => `${name}${required ? ' (required)' : ''}${secret ? ', a secret' : ''}`,
+  );
+  const asked = names.length === 0 ? [] : [`it asks for the variables ${names.join('; ')}`];
+  return [`MCP server over ${transport}: ${command}`, ...asked];
 }
 
 /** Sorts errors that the author must fix before those that the operator of the installation must approve. */

@@ -1,6 +1,7 @@
 // Step Build: one pipeline Job per commit and build inputs, from the queue to an image or a rejection.
 import type { HistoryEntry } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
+import type { ComponentImage } from '../../../crds/status.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
 import { omitUndefined } from '../../../lib/values.ts';
 import { computeRetryTime, explainNoRoom, isPodOfJob, readNoRoom } from '../../build-queue/build-queue.ts';
@@ -21,6 +22,7 @@ import {
   type StepResult,
 } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
+import { findPreparedImage, judgePreparation } from '../prepared-images.ts';
 import { identifySource } from '../source/source.ts';
 import {
   buildPipelineJob,
@@ -32,6 +34,7 @@ import {
   type BuildInputs,
 } from './job.ts';
 import {
+  applySettings,
   chooseNextNumber,
   computeFaultDelayMs,
   findSettings,
@@ -46,6 +49,7 @@ import {
   removeOldJobs,
   removeStranger,
   resolvePodApp,
+  selectComponentImages,
   supersede,
 } from './records.ts';
 import { findNewest, judgePipeline, readReview, type ReviewReport, type Verdict } from './verdict.ts';
@@ -72,7 +76,7 @@ export function runPipelineStep(
   const wantedBuild = identifyBuild(snapshot, applyPatch(before, reviewed), commit);
   const { name, inputs } = wantedBuild;
   const superseded = supersede(snapshot, before.history, name, `superseded by commit ${shortenCommit(commit)}`);
-  const patch: StatusPatch = { ...reviewed, history: superseded.history };
+  const patch: StatusPatch = { ...reviewed, history: superseded.history, neededImages: undefined };
   const fields = applyPatch(before, patch);
   const isBuilt = fields.built?.commit === commit && fields.built.inputsHash === inputs.hash;
   const stranger = fullSnapshot.jobs.find(
@@ -93,7 +97,7 @@ export function runPipelineStep(
 /** Without a commit there is nothing to build. A suspended app keeps its image, and its pipelines are ended. */
 export function endPipelines(fullSnapshot: Snapshot, { fields }: Progress): StepResult {
   const attempt = readAttempt(fullSnapshot);
-  if (!fullSnapshot.app.spec.suspend) return { statusPatch: { attempt } };
+  if (!fullSnapshot.app.spec.suspend) return { statusPatch: { attempt, neededImages: undefined } };
   const { history, actions } = supersede(
     selectOwnJobs(fullSnapshot),
     fields.history,
@@ -102,7 +106,7 @@ export function endPipelines(fullSnapshot: Snapshot, { fields }: Progress): Step
   );
   return {
     outcomes: fields.built === undefined ? {} : reportBuilt(fields, fields.built.commit),
-    statusPatch: { attempt, pipeline: undefined, history },
+    statusPatch: { attempt, pipeline: undefined, history, neededImages: undefined },
     afterStatus: actions,
   };
 }
@@ -165,17 +169,19 @@ function startPipeline(snapshot: Snapshot, fields: StatusFields, wantedBuild: Wa
   const { faultLimit } = snapshot.config.pipeline;
   if (faults.length >= faultLimit) return { outcomes: reportGivenUp(faults) };
   const number = chooseNumber(snapshot, fields, wantedBuild.name);
+  const isRequested = fields.pipeline?.job === wantedBuild.name && fields.pipeline.number === number;
   const reason = explainBuild({
     commit: wantedBuild.commit,
     inputs: wantedBuild.inputs.each,
     previous: findPrevious(snapshot, history),
     faults: faults.length,
     faultLimit,
+    preparedImage: isRequested ? findPreparedImage(snapshot.app) : undefined,
   });
-  const isRequested = fields.pipeline?.job === wantedBuild.name && fields.pipeline.number === number;
   const stageSince = (isRequested ? fields.pipeline?.stageSince : undefined) ?? formatTimestamp(snapshot.now);
   const manifest = buildPipelineJob(resolvePodApp(snapshot.app, fields, wantedBuild.commit), snapshot.config, {
     ...wantedBuild,
+    ...offerBuiltImages(fields),
     repository,
     number,
     reason,
@@ -191,6 +197,12 @@ function startPipeline(snapshot: Snapshot, fields: StatusFields, wantedBuild: Wa
     },
     actions: [{ kind: 'create', resource: jobResource, manifest }],
   };
+}
+
+/** Offers the images of the last build for reuse, unless a rebuild was requested since: that builds all of them. */
+function offerBuiltImages({ built, attempt }: StatusFields): { builtImages?: readonly ComponentImage[] } {
+  const { components } = built ?? {};
+  return components === undefined || built?.attempt !== attempt ? {} : { builtImages: components };
 }
 
 /** A poll and a rebuild were requested together: the commit to build is the one that the poll finds. */
@@ -238,6 +250,7 @@ function readStage(
   verdict: Verdict,
 ): { stage?: 'Queued' | 'Clone' | 'Review' | 'Build'; stageSince?: string } {
   if (verdict.kind === 'queued') return { stage: 'Queued', stageSince: job.metadata.creationTimestamp };
+  if (verdict.kind === 'unprepared') return { stage: 'Build' };
   if (verdict.kind !== 'running') return {};
   return { stage: verdict.stage, ...(verdict.since === undefined ? {} : { stageSince: verdict.since }) };
 }
@@ -269,6 +282,8 @@ function concludeBuild(
       return concludeSuccess(snapshot, fields, wantedBuild, job, verdict);
     case 'rejected':
       return concludeRejection(snapshot, fields, job, verdict);
+    case 'unprepared':
+      return concludeUnprepared(snapshot, job, verdict);
     case 'faulted':
       return concludeFault(snapshot, fields, job, verdict);
   }
@@ -283,13 +298,20 @@ function concludeSuccess(
 ): StepResult {
   const { image, port, findings } = verdict.result;
   const review = recordReview(verdict.review);
+  const settings = findSettings(fields, wantedBuild.commit);
+  const components = selectComponentImages(applySettings(snapshot.app, settings), verdict.result);
+  if (components === 'incomplete') {
+    const message = 'The pipeline completed, but it reports no image for some of the components.';
+    return concludeFault(snapshot, fields, job, { pod: verdict.pod, review: verdict.review, kind: 'faulted', message });
+  }
   const statusPatch: StatusPatch = {
     built: omitUndefined({
       image,
       commit: wantedBuild.commit,
       inputsHash: wantedBuild.inputs.hash,
       port,
-      settings: findSettings(fields, wantedBuild.commit),
+      components,
+      settings,
       attempt: fields.attempt,
     }),
     ...review,
@@ -330,6 +352,38 @@ function concludeRejection(
     outcomes: { ...reportReview(snapshot, job, verdict), Built: createStalledOutcome(reason, rejection) },
     statusPatch,
   };
+}
+
+/**
+ * Waits for the images, and then runs the pipeline again. No build slot is taken in the meantime. Which images there are
+ * is for the installation to say: the pod's report only selects among them.
+ */
+function concludeUnprepared(snapshot: Snapshot, job: Job, verdict: Verdict & { kind: 'unprepared' }): StepResult {
+  const onDemand = new Set(snapshot.config.registry.imagesOnDemand ?? []);
+  const since = job.metadata.creationTimestamp;
+  const neededImages = verdict.images.filter((image) => onDemand.has(image)).map((image) => ({ image, since }));
+  const reviewed = reportReview(snapshot, job, verdict);
+  const preparation = judgePreparation(snapshot.app, neededImages);
+  switch (preparation.kind) {
+    case 'waiting':
+      return {
+        outcomes: { ...reviewed, Built: createWaitingOutcome('PreparingImage', preparation.message) },
+        statusPatch: { neededImages },
+      };
+    case 'failed':
+      return {
+        outcomes: { ...reviewed, Built: createStalledOutcome('PipelineFaulted', preparation.rejection) },
+        statusPatch: { neededImages },
+      };
+    case 'ready':
+      return {
+        outcomes: {
+          ...reviewed,
+          Built: createWaitingOutcome('PreparingImage', 'The image is ready; the pipeline runs again.'),
+        },
+        afterStatus: [removeJob(job)],
+      };
+  }
 }
 
 /** The Job is kept with its pods until the wait is over, so that the fault can be inspected. */

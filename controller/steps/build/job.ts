@@ -1,20 +1,30 @@
 // Builds the pipeline Job, which takes one commit of an app through clone, review and build.
 import type { V1Container, V1EnvVar, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node';
+import { listProcessFields } from '../../../crds/components.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import {
   annotations,
+  formatAppUrl,
   formatCacheRepository,
   formatImageRepository,
   formatImageTag,
   labels,
 } from '../../../crds/names.ts';
+import type { ComponentImage } from '../../../crds/status.ts';
 import { createPushToken } from '../../../lib/app-tokens.ts';
 import { createCredential } from '../../../lib/git/git.ts';
 import { computeHash, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
 import type { Repository } from '../../../lib/repository.ts';
 import { parseDuration, omitUndefined } from '../../../lib/values.ts';
+import { toPipelineComponents } from '../../pipeline/components.ts';
 import { type Job, chooseSmaller, divideQuantity, parseBytes } from '../../objects/kinds.ts';
-import { doubtfulExitCode, rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
+import {
+  doubtfulExitCode,
+  rejectedExitCode,
+  unpreparedExitCode,
+  workspace,
+  type PipelineInput,
+} from '../../pipeline/contract.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { shortenCommit } from '../../reconcile/outcome.ts';
 
@@ -26,6 +36,8 @@ export interface JobIdentity {
   readonly number: number;
   readonly repository: Repository;
   readonly queuedAt: Date;
+  /** Images of the components of the last build, if they may be taken over. */
+  readonly builtImages?: readonly ComponentImage[];
   /** A fault that the author could have staged was accepted for this commit before. */
   readonly doubted?: boolean;
   /** Why it is made, for people. */
@@ -85,7 +97,10 @@ function identifySubmitter({ metadata }: HostedApp): string {
 
 const failureRules = [
   { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
-  { action: 'FailJob', onExitCodes: { operator: 'In', values: [rejectedExitCode, doubtfulExitCode] } },
+  {
+    action: 'FailJob',
+    onExitCodes: { operator: 'In', values: [rejectedExitCode, doubtfulExitCode, unpreparedExitCode] },
+  },
   // Killed for its memory or its disk; the same build would be killed again.
   ...['clone', 'build'].map((containerName) => ({
     action: 'FailJob',
@@ -204,9 +219,11 @@ function resolveLimits(app: HostedApp, config: InstallationConfig): { cpu: strin
 function buildPipelineInput(
   app: HostedApp,
   config: InstallationConfig,
-  { commit, repository, number, doubted = false }: JobIdentity,
+  { commit, repository, number, builtImages, doubted = false }: JobIdentity,
 ): PipelineInput {
-  const { source, build, review, run } = app.spec;
+  const { source, build, review, run, components } = app.spec;
+  const limits = resolveLimits(app, config);
+  const processFields = listUnbuiltFields(app);
   return {
     app: app.metadata.name,
     repo: repository.cloneUrl,
@@ -220,15 +237,27 @@ function buildPipelineInput(
       args: build.args,
       env: build.env,
     }),
+    url: new URL(formatAppUrl(app.metadata.name, config.site)).origin,
     services: app.spec.services.map(({ name, type }) => ({ name, type })),
     offered: { types: Object.keys(config.run.services.images), count: config.run.services.count },
     ...(run.port === undefined ? {} : { port: run.port }),
     pinned: [...(app.pinned ?? [])],
     hasCommand: run.command.length > 0,
+    ...(components.length === 0 ? {} : { components: toPipelineComponents(components) }),
+    ...(processFields.length === 0 ? {} : { processFields }),
+    ...(builtImages === undefined
+      ? {}
+      : {
+          builtImages: builtImages.flatMap(({ image, sourceHash }) =>
+            sourceHash === undefined ? [] : [{ image, sourceHash }],
+          ),
+        }),
+    ...toMcpInput(app, 'mcp'),
     image: formatImageName(config, app),
     push: `${config.registry.proxy}/${formatImageRepository(app.metadata)}`,
     tag: formatImageTag(number),
-    diskBytes: Number(parseBytes(resolveLimits(app, config).disk)),
+    memoryBytes: Number(parseBytes(limits.memory)),
+    diskBytes: Number(parseBytes(limits.disk)),
     ...(config.pipeline.cache
       ? {
           cache: `${config.registry.proxy}/${formatCacheRepository(app.metadata)}`,
@@ -236,7 +265,7 @@ function buildPipelineInput(
         }
       : {}),
     ...resolveMirror(config.registry),
-    ...pickMissingImages(config.registry),
+    ...pickImageLists(config.registry),
     doubted,
     gitHosts: { allowed: [...config.gitHosts.allowed], insecure: [...config.gitHosts.insecure] },
     licenses: config.pipeline.licenses,
@@ -245,10 +274,19 @@ function buildPipelineInput(
   };
 }
 
-function pickMissingImages({
+/** Fields that describe one process and that an image does not depend on: only one of components excludes them. */
+function listUnbuiltFields({ spec: { run } }: HostedApp): string[] {
+  return listProcessFields({ run: { healthPath: run.healthPath, volumes: run.volumes } });
+}
+
+function pickImageLists({
   missingImages = [],
-}: InstallationConfig['registry']): Pick<PipelineInput, 'missingImages'> {
-  return missingImages.length === 0 ? {} : { missingImages: [...missingImages] };
+  imagesOnDemand = [],
+}: InstallationConfig['registry']): Pick<PipelineInput, 'missingImages' | 'imagesOnDemand'> {
+  return {
+    ...(missingImages.length === 0 ? {} : { missingImages: [...missingImages] }),
+    ...(imagesOnDemand.length === 0 ? {} : { imagesOnDemand: [...imagesOnDemand] }),
+  };
 }
 
 /** Builds reach the registry only through its proxy. */
@@ -270,6 +308,13 @@ function resolveMirror({
 /** A hash of each setting that an image is made from, by field name. */
 export type InputHashes = Readonly<Record<string, string>>;
 
+/** Only if someone has set any of it: all other apps keep the input and the hash that they had before there was the field. */
+function toMcpInput<Name extends string>({ spec: { mcp } }: HostedApp, name: Name): { [Key in Name]?: typeof mcp } {
+  return mcp.transport === undefined && mcp.command.length === 0
+    ? {}
+    : ({ [name]: mcp } as { [Key in Name]: typeof mcp });
+}
+
 /** Hashes of everything that determines an image besides the commit. */
 export interface BuildInputs {
   /** 16 hex digits over all of them. */
@@ -281,8 +326,8 @@ export interface BuildInputs {
  * The pipeline's own image is left out: a new version of the platform must not rebuild every app at the same time.
  */
 export function hashBuildInputs(app: HostedApp): BuildInputs {
-  const { source, build, review, run } = app.spec;
-  const pinned = (app.pinned ?? []).filter((field) => /^(source|build)\.|^run\.command$/.test(field));
+  const { source, build, review, run, components } = app.spec;
+  const pinned = (app.pinned ?? []).filter((field) => /^(source|build|mcp)\.|^run\.command$|^components$/.test(field));
   const values: Record<string, unknown> = {
     'spec.source.repo': source.repo,
     'spec.source.path': source.path,
@@ -296,7 +341,11 @@ export function hashBuildInputs(app: HostedApp): BuildInputs {
     'spec.build.timeout': build.timeout,
     // Only if set, for the same reason.
     ...(review.waivers.length === 0 ? {} : { 'spec.review.waivers': review.waivers }),
+    ...toMcpInput(app, 'spec.mcp'),
     ...(pinned.length === 0 ? {} : { [pinnedInput]: pinned }),
+    // Only if the app lists any: an app of one process keeps its hash, and a change of what runs needs no build.
+    ...(components.length === 0 ? {} : { 'spec.components': toPipelineComponents(components) }),
+    ...hashExcludedFields(app),
     'spec.run.port': run.port ?? null,
     'spec.run.command': run.command.length > 0,
     [rebuildInput]: app.metadata.annotations?.[annotations.rebuild] ?? null,
@@ -305,6 +354,15 @@ export function hashBuildInputs(app: HostedApp): BuildInputs {
     Object.entries(values).map(([name, value]) => [name, computeHash(value).slice(0, 8)]),
   );
   return { hash: computeHash(each), each };
+}
+
+/**
+ * Fields that the components of the last build exclude: the next review must refuse them. No other app is rebuilt for them,
+ * since its image does not depend on them.
+ */
+function hashExcludedFields(app: HostedApp): Record<string, true> {
+  if (app.status?.built?.components === undefined) return {};
+  return Object.fromEntries(listUnbuiltFields(app).map((field) => [`spec.${field}`, true]));
 }
 
 /** Only if a default is pinned, so that apps from before there were pins keep their hash. */
@@ -327,13 +385,16 @@ interface Comparison {
   /** Faults of the platform at this very Job so far. */
   readonly faults: number;
   readonly faultLimit: number;
+  /** An image that the build waited for, and that is ready. */
+  readonly preparedImage?: string | undefined;
 }
 
 /** Possible reasons for a build, in the order in which they are reported; undefined if one does not apply. */
 const causes: readonly ((comparison: Comparison) => string | undefined)[] = [
   ({ faults, faultLimit }) =>
     faults === 0 ? undefined : `retry after a platform fault (attempt ${faults + 1} of ${faultLimit})`,
-  ({ previous }) => (previous === undefined ? 'first build' : undefined),
+  ({ preparedImage }) => (preparedImage === undefined ? undefined : `the image ${preparedImage} is ready`),
+  ({ previous, preparedImage }) => (previous === undefined && preparedImage === undefined ? 'first build' : undefined),
   ({ previous, commit }) =>
     previous?.commit === undefined || previous.commit === commit
       ? undefined

@@ -3,10 +3,12 @@ import type { AppManifest } from '../../../crds/app-manifest.ts';
 import { listEffectiveSettings, readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
 import type { HistoryEntry, HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
+import type { ComponentImage } from '../../../crds/status.ts';
 import { openContact } from '../../../lib/ownership-file.ts';
 import { parseAcceptedRepository } from '../../../lib/repository.ts';
 import { omitUndefined } from '../../../lib/values.ts';
 import { findCondition, isFinished, jobs as jobResource, type Job, formatTimestamp } from '../../objects/kinds.ts';
+import type { BuildResult } from '../../pipeline/contract.ts';
 import type { Action, StatusFields, StatusPatch } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import type { ReviewReport } from './verdict.ts';
@@ -33,6 +35,19 @@ export function resolvePodApp(app: HostedApp, fields: StatusFields, commit: stri
 /** The settings that the review of this very commit reported. */
 export function findSettings({ settings }: StatusFields, commit: string): string | undefined {
   return settings?.commit === commit ? settings.values : undefined;
+}
+
+/**
+ * The images of the components that the app lists, in their order; undefined for an app of one process. What else a
+ * pipeline reports is left out, since its report may be hostile.
+ */
+export function selectComponentImages(
+  { spec }: HostedApp,
+  { components: reported = [] }: BuildResult,
+): ComponentImage[] | undefined | 'incomplete' {
+  if (spec.components.length === 0) return undefined;
+  const images = spec.components.flatMap(({ name }) => reported.find((each) => each.name === name) ?? []);
+  return images.length === spec.components.length ? images : 'incomplete';
 }
 
 /** Records the settings that a review reported; without moorage.yaml there are none. */

@@ -26,6 +26,8 @@ import {
   reviewResult,
   terminationMessageLimit,
   tooLargeSource,
+  unprepared,
+  unpreparedExitCode,
   type BuildResult,
 } from '../../pipeline/contract.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
@@ -64,6 +66,8 @@ export type Verdict = { readonly pod: string | undefined; readonly review?: Revi
       readonly rejection: Rejection;
       readonly findings: readonly Finding[];
     }
+  /** The build needs images that the installation makes on first use. */
+  | { readonly kind: 'unprepared'; readonly images: readonly string[] }
   | { readonly kind: 'faulted'; readonly message: string; readonly doubtful?: boolean }
 );
 
@@ -133,7 +137,8 @@ function readSuccess(
     return { kind: 'faulted', message: 'The pipeline completed, but its result is missing or malformed.' };
   if (clone.commit !== job.metadata.annotations?.[annotations.commit])
     return { kind: 'faulted', message: 'The pipeline built a different commit than requested.' };
-  if (!hasImageName(result.image, image))
+  const images = [result.image, ...(result.components ?? []).map((component) => component.image)];
+  if (!images.every((each) => hasImageName(each, image)))
     return { kind: 'faulted', message: `The pipeline reported an image outside ${image}.` };
   return { kind: 'succeeded', result };
 }
@@ -145,6 +150,7 @@ export function hasImageName(image: string, name: string): boolean {
 
 type Failure =
   | { kind: 'rejected'; stage: 'Review' | 'Build'; rejection: Rejection; findings: readonly Finding[] }
+  | { kind: 'unprepared'; images: readonly string[] }
   | { kind: 'faulted'; message: string; doubtful?: boolean };
 
 function readFailure(job: Job, pods: readonly Pod[], newest: Pod | undefined): Failure {
@@ -152,6 +158,8 @@ function readFailure(job: Job, pods: readonly Pod[], newest: Pod | undefined): F
     .flatMap((pod) => listStatuses(pod))
     .find((status) => status.state?.terminated?.exitCode === rejectedExitCode);
   if (refused !== undefined) return readRejection(refused);
+  const images = findUnprepared(pods);
+  if (images !== undefined) return { kind: 'unprepared', images };
   const over = findExceededLimit(pods);
   if (over !== undefined) return { kind: 'rejected', ...over, findings: [] };
   const failure = findCondition(job.status?.conditions, 'Failed');
@@ -162,6 +170,13 @@ function readFailure(job: Job, pods: readonly Pod[], newest: Pod | undefined): F
     message: truncate(describeFault(newest) ?? failure?.message ?? 'The Job failed without a message.'),
     ...(pods.some(isDoubtful) ? { doubtful: true } : {}),
   };
+}
+
+function findUnprepared(pods: readonly Pod[]): readonly string[] | undefined {
+  const ended = pods
+    .map((pod) => findStatus(pod, 'build')?.state?.terminated)
+    .find((terminated) => terminated?.exitCode === unpreparedExitCode);
+  return readMessage(ended, unprepared)?.unprepared;
 }
 
 const timedOut: Rejection = {

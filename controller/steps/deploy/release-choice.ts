@@ -1,8 +1,10 @@
 // Chooses the release to run: the wanted one, a fallback, or the one that serves while the wanted one is tried.
 import { z } from 'zod';
 import { authorLimits } from '../../../crds/app-manifest.ts';
+import { parseComponentStartMs } from '../../../crds/components.ts';
 import { status, type HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
+import type { ReleaseRecord } from '../../../crds/status.ts';
 import { isOutOfDisk, type Deployment, type Pod } from '../../objects/kinds.ts';
 import {
   shortenCommit,
@@ -12,9 +14,11 @@ import {
   type StatusFields,
 } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
-import { isRecreated, parseStartupMs, type buildPodTemplate, type Release } from './objects.ts';
+import { isRecreated, listReleaseComponents, sumDisk, type Release } from './components.ts';
+import type { buildPodTemplate } from './pod-template.ts';
 import { countRestarts, diagnose, readReadyChange, readTemplateHash, type AppLimits } from './pods.ts';
-import { chooseFallback, isBetter, toRelease } from './releases.ts';
+import { isRejected } from '../publish/answer.ts';
+import { chooseFallback, isBetter, isWorking, toRelease } from './releases.ts';
 import { toReason } from './rollout.ts';
 import { findCurrentRelease, listTrialPods, planTrial, type Trial } from './trial.ts';
 
@@ -47,12 +51,12 @@ export function chooseRelease(
 ): ReleaseChoice {
   const { app, deployment, pods } = snapshot;
   const target = buildTemplate(wantedRelease);
-  const limits = readAppLimits(snapshot, wantedRelease.port);
+  const limits = readAppLimits(snapshot, wantedRelease);
   const trying = fields.tried === target.hash ? [] : listTrialPods(snapshot, target.hash);
   const failing = findFailure([...pods, ...trying], target.hash, limits, snapshot.now);
   const record = chooseFallback(fields, wantedRelease, findCurrentRelease(snapshot, fields, wantedRelease));
   const fallback = record === undefined ? undefined : toRelease(record);
-  const halt = findHalt({
+  const crashHalt = findHalt({
     ...{ deployment, readyTemplate: fields.readyTemplate, hash: target.hash },
     pods: [...pods, ...trying],
     inTrial: trying.length > 0,
@@ -60,6 +64,7 @@ export function chooseRelease(
     fallback: record === undefined ? 'none' : isBetter(record, fields, wantedRelease) ? 'better' : 'any',
     isRecreated: isRecreated(app),
   });
+  const halt = crashHalt ?? findAnswerHalt(fields, target.hash, record);
   const allowed = skipOverDisk(wantedRelease, fallback, { deployment, pods }, (release) => buildTemplate(release).hash);
   const plan = skipCrashLoop(allowed, wantedRelease, halt, fallback);
   const { trial, tried } =
@@ -74,6 +79,13 @@ export function chooseRelease(
     trial: reportTrialFailure(trial, failing),
     tried,
   };
+}
+
+/** A release whose URL does not work is given up if another one works; without one it stays, since it may recover. */
+function findAnswerHalt({ answer }: StatusFields, hash: string, fallback: ReleaseRecord | undefined): Halt | undefined {
+  if (!isRejected(answer, hash) || fallback === undefined || !isWorking(fallback)) return undefined;
+  const { rejection } = answer ?? {};
+  return rejection === undefined ? undefined : { template: hash, rejection };
 }
 
 /** The serving release stays while the wanted one is tried. */
@@ -110,17 +122,14 @@ function addKnownLog(
   return rule === rejection.rule && log !== undefined ? { ...rejection, log } : rejection;
 }
 
-/** Reads the limits of an app, for messages. */
-export function readAppLimits(snapshot: Snapshot, port: number): AppLimits {
-  const { startupTime, healthPath, resources } = snapshot.app.spec.run;
-  return {
-    port,
-    startupMs: parseStartupMs(snapshot.app),
-    startupTime,
-    healthPath,
-    memory: resources.memory,
-    disk: resources.disk,
-  };
+/** Reads the limits of the components of a release, for messages. @param snapshot with the settings of the release */
+export function readAppLimits({ app }: Pick<Snapshot, 'app'>, release: Release): AppLimits {
+  return listReleaseComponents(app, release).map((component) => {
+    const { name, port, startupTime, healthPath, resources } = component;
+    const { memory, disk } = resources;
+    const startupMs = parseComponentStartMs(component);
+    return { name, isNamed: app.spec.components.length > 1, port, startupMs, startupTime, healthPath, memory, disk };
+  });
 }
 
 // An app that fills its disk, is evicted and replaced, again and again, is not started any more without a change.
@@ -198,11 +207,15 @@ function noteRelease(release: Release): Record<string, string> {
 }
 
 /** The same message each time, whether the evicted pods still exist or not. */
-export function reportStoppedForDisk(commit: string, disk: string): Extract<Outcome, { kind: 'stalled' }> {
+export function reportStoppedForDisk({ spec }: Snapshot['app'], commit: string): Extract<Outcome, { kind: 'stalled' }> {
+  const isOneProcess = spec.components.length === 0;
+  const fix = isOneProcess
+    ? `keep persistent data on a volume (run.volumes in moorage.yaml), or increase run.resources.disk there (maximum ${authorLimits.run.disk})`
+    : `keep persistent data on a volume (volumes of a component in moorage.yaml), or increase resources.disk of the component that writes most (maximum ${authorLimits.components.disk} for all together)`;
   return createStalledOutcome('StoppedForDisk', {
     rule: 'run/out-of-disk',
-    message: `Commit ${shortenCommit(commit)} exceeded its ${disk} of temporary disk ${maximumEvictions} times. It is not restarted until there is a new commit.`,
-    fix: `Write less (caches, logs, uploads), keep persistent data on a volume (run.volumes in moorage.yaml), or increase run.resources.disk there (maximum ${authorLimits.run.disk}).`,
+    message: `Commit ${shortenCommit(commit)} exceeded its ${sumDisk({ spec })} of temporary disk ${maximumEvictions} times. It is not restarted until there is a new commit.`,
+    fix: `Write less (caches, logs, uploads), ${fix}.`,
   });
 }
 

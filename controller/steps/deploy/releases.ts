@@ -5,8 +5,8 @@ import { omitUndefined } from '../../../lib/values.ts';
 import { isOutOfDisk, type Deployment, type Pod, formatTimestamp } from '../../objects/kinds.ts';
 import type { StatusFields } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
-import { findCrashTime, isReady, readCommitAndImage, readReadyChange, readServingSince } from './pods.ts';
-import type { Release } from './objects.ts';
+import { findCrashTime, isReady, readPodRelease, readReadyChange, readServingSince, type PodRelease } from './pods.ts';
+import { hashImages, type Release } from './components.ts';
 
 /** The releases of an app that have served. */
 type Releases = Pick<StatusFields, 'releases'>;
@@ -30,7 +30,7 @@ export function updateReleases(
     .slice(0, keptReleases)
     .toSorted((one, other) => other.readyAt.localeCompare(one.readyAt));
   const unproven = releases
-    .filter(({ goodAt, servingSince }) => goodAt === undefined && servingSince !== undefined)
+    .filter((each) => each.goodAt === undefined && each.servingSince !== undefined && each.answers !== false)
     .map((record) => Math.max(0, config.run.goodAfterMs - computeServedMs(record, now)));
   return {
     releases: releases.length === 0 ? undefined : releases,
@@ -43,7 +43,7 @@ function observeReleases(snapshot: Snapshot, knownReleases: Releases, wantedRele
   const records = new Map(
     listKnownRecords(snapshot, knownReleases).map((record) => [formatReleaseKey(record), record]),
   );
-  const byRelease = Map.groupBy(pods, (pod) => formatReleaseKey(readCommitAndImage(pod)));
+  const byRelease = Map.groupBy(pods, (pod) => formatReleaseKey(readPodRelease(pod)));
   for (const release of [wantedRelease, ...readNotedReleases(deployment)].filter((each) => each !== undefined)) {
     const releasePods = byRelease.get(formatReleaseKey(release)) ?? [];
     if (!records.has(formatReleaseKey(release)) && releasePods.some(isReady))
@@ -66,7 +66,38 @@ export function chooseFallback(
   const currentRecord = current === undefined ? undefined : findRecord(knownReleases, current);
   if (currentRecord !== undefined && (currentRecord.goodAt !== undefined || currentRecord.crashedAt === undefined))
     return currentRecord;
-  return (knownReleases.releases ?? []).filter((record) => !isSame(record, wantedRelease)).toSorted(compareReleases)[0];
+  return (knownReleases.releases ?? [])
+    .filter((record) => !isSame(record, wantedRelease) && record.answers !== false)
+    .toSorted(compareReleases)[0];
+}
+
+/** Records whether the URL of a release works. One that does not has not proven itself, however long it runs. */
+export function recordAnswers({ releases }: Releases, release: Identity, answers: boolean): Releases['releases'] {
+  return releases?.map((record) => {
+    if (!isSame(record, release)) return record;
+    const { goodAt, ...rest } = record;
+    return omitUndefined({ ...rest, goodAt: answers ? goodAt : undefined, answers });
+  });
+}
+
+/** Finds another release whose URL is known to work. */
+export function findWorkingRelease(knownReleases: Releases, wantedRelease: Identity): ReleaseRecord | undefined {
+  return knownReleases.releases?.find((record) => !isSame(record, wantedRelease) && isWorking(record));
+}
+
+/**
+ * When this release was first known to work; undefined: it was not. Where it served before its URL was judged, it worked,
+ * whatever its settings were.
+ */
+export function findWorkedAt(fields: Pick<StatusFields, 'releases' | 'served'>, release: Identity): string | undefined {
+  const record = findRecord(fields, release);
+  if (record !== undefined && isWorking(record)) return record.readyAt;
+  return fields.served !== undefined && isSame(fields.served, release) ? fields.served.since : undefined;
+}
+
+/** Records from before URLs were judged say so by their time of service. */
+export function isWorking({ answers, goodAt }: ReleaseRecord): boolean {
+  return answers ?? goodAt !== undefined;
 }
 
 /**
@@ -94,14 +125,16 @@ export function readRelease(text: string | undefined): Release | undefined {
 }
 
 /** The release of a record, without its history. */
-export function toRelease({ image, commit, port, settings, attempt }: Release): Release {
-  return omitUndefined({ image, commit, port, settings, attempt });
+export function toRelease({ image, commit, port, components, settings, attempt }: Release): Release {
+  return omitUndefined({ image, commit, port, components, settings, attempt });
 }
 
-type Identity = Pick<Release, 'image' | 'commit'>;
+/** What distinguishes releases: the commit, and the images of all components. */
+type Identity = Pick<Release, 'image' | 'commit' | 'components'> | PodRelease;
 
-function formatReleaseKey({ image, commit }: Identity): string {
-  return `${image} ${commit}`;
+function formatReleaseKey(release: Identity): string {
+  const imagesHash = 'imagesHash' in release ? release.imagesHash : hashImages(release);
+  return [release.image, release.commit, ...(imagesHash === undefined ? [] : [imagesHash])].join(' ');
 }
 
 function isSame(one: Identity, other: Identity): boolean {
@@ -160,7 +193,9 @@ function observe(before: ReleaseRecord, pods: readonly Pod[], { now, config }: S
   const crashedAt = Date.parse(record.crashedAt ?? record.readyAt);
   const since = Math.max(crashedAt, Math.min(...ready.map((pod) => readServingSince(pod, now))));
   const serving = { ...record, servingSince: record.servingSince ?? formatTimestamp(new Date(since)) };
-  const isProven = serving.goodAt !== undefined || computeServedMs(serving, now) >= config.run.goodAfterMs;
+  const isProven =
+    serving.answers !== false &&
+    (serving.goodAt !== undefined || computeServedMs(serving, now) >= config.run.goodAfterMs);
   return isProven ? { ...serving, goodAt: serving.goodAt ?? formatTimestamp(now) } : serving;
 }
 

@@ -3,11 +3,20 @@ import type { HostedApp, HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { keptGaps, keptWakes, type IdleState, type IdleStatus } from '../../../crds/status.ts';
 import { parseDuration, omitUndefined } from '../../../lib/values.ts';
-import { isConditionTrue, type Pod, formatTimestamp, parseBytes, parseMilli } from '../../objects/kinds.ts';
+import {
+  isConditionTrue,
+  listContainers,
+  type Pod,
+  formatTimestamp,
+  parseBytes,
+  parseMilli,
+} from '../../objects/kinds.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { createDoneOutcome, type Action, type Outcome } from '../../reconcile/outcome.ts';
 import type { IdleView, Snapshot } from '../../reconcile/snapshot.ts';
-import { resolveReplicas, deriveRequests } from './objects.ts';
+import { listAppComponents } from './components.ts';
+import { resolveReplicas } from './objects.ts';
+import { deriveRequests } from './pod-template.ts';
 import { isReady, readTemplateHash } from './pods.ts';
 
 /** How an app that may rest continues. */
@@ -51,8 +60,10 @@ const unknown: IdleView = { activators: 'unknown', activity: undefined, isClosed
 
 function toRestInput(snapshot: Snapshot, hash: string, isKnown: boolean): RestInput {
   const { app, config, idle = unknown, now, pods } = snapshot;
+  const hasWorkers = listAppComponents(app).some(({ kind }) => kind === 'worker');
   return {
     ...idle,
+    workers: hasWorkers ? idle.workers : undefined,
     now,
     policy: resolveRestPolicy(app, config),
     before: app.status?.idle,
@@ -66,9 +77,15 @@ function toRestInput(snapshot: Snapshot, hash: string, isKnown: boolean): RestIn
 
 /** It serves and was seen to work; a newer commit may be in the pipeline, or was rejected. */
 function isSettled({ app, config }: Snapshot): boolean {
-  const { conditions, served, page } = app.status ?? {};
+  const { conditions, served, page, answer } = app.status ?? {};
+  const isJudged = answer === undefined || answer.answeredAt !== undefined || answer.rejection !== undefined;
   const isSeen = config.probeUrl === undefined || (page?.seenAt !== undefined && page.image === served?.image);
-  return served !== undefined && isSeen && ['Deployed', 'Routed'].every((type) => isConditionTrue(conditions, type));
+  return (
+    served !== undefined &&
+    isSeen &&
+    isJudged &&
+    ['Deployed', 'Routed'].every((type) => isConditionTrue(conditions, type))
+  );
 }
 
 /** True when there is intentionally no pod: the release that served before still counts as serving. */
@@ -131,6 +148,16 @@ export interface AppActivity {
   readonly wakes: readonly Wake[];
 }
 
+/** What is known about the workers of an app, which no request shows. Times are milliseconds since 1970. */
+export interface WorkerUse {
+  /** When one of them was last busy; undefined: not as far as known. */
+  readonly busyAt: number | undefined;
+  /** When all of them were last measured, or when measuring began. */
+  readonly measuredAt: number;
+  /** Whether that was recently. */
+  readonly isKnown: boolean;
+}
+
 /** Whether there are activators: unknown until they were first polled. */
 export type Activators = 'unknown' | 'present' | 'absent';
 
@@ -142,6 +169,8 @@ export interface RestInput {
   readonly activators: Activators;
   /** Undefined unless every activator has answered recently. */
   readonly activity: AppActivity | undefined;
+  /** Undefined: it has none, or what apps use is not measured here. */
+  readonly workers?: WorkerUse | undefined;
   /** Number of the rest that should end; NaN: none. */
   readonly wantedNumber: number;
   /** Whether the activators agreed to hold requests; undefined: they were not asked. */
@@ -166,6 +195,8 @@ export interface Rest {
 /** About how often the activators are polled. */
 const lookAgainMs = 5_000;
 const leastMs = 100;
+/** A worker whose use cannot be measured keeps its app awake no longer than this. */
+const unmeasuredMs = 10 * 60_000;
 /** A use is written to the status no more often. */
 const writtenMs = 60_000;
 
@@ -186,9 +217,15 @@ const transitions: Readonly<Record<IdleState, (status: IdleStatus, input: RestIn
     status: shouldWake(status, input, policy) ? enterState(status, 'Waking', input) : status,
   }),
   Napping: (status, input, policy) => ({
-    status: shouldWake(status, input, policy) ? enterState(status, 'Awake', input) : status,
+    status:
+      shouldWake(status, input, policy) || isBusySince(status, input) ? enterState(status, 'Awake', input) : status,
   }),
 };
+
+/** In a nap the workers go on with a minimum of CPU, which would slow down one that has something to do. */
+function isBusySince({ since }: IdleStatus, { workers }: RestInput): boolean {
+  return (workers?.busyAt ?? 0) > Date.parse(since);
+}
 
 function enterState(status: IdleStatus, state: IdleState, { now }: RestInput): IdleStatus {
   return { ...status, state, since: formatTimestamp(now) };
@@ -201,13 +238,13 @@ function shouldWake(status: IdleStatus, { wantedNumber, isNew, activity }: RestI
 }
 
 function decideAwake(status: IdleStatus, input: RestInput, policy: RestPolicy): Rest {
-  const { activity, isClosed, now } = input;
+  const { isClosed, now } = input;
   const number = status.number + 1;
   // Requests are held already, so nothing else counts.
   if (isClosed === true) return { status: { ...enterState(status, 'Asleep', input), number } };
   const idleMs = status.afterSeconds * 1000;
-  const remainingMs = idleMs - (now.getTime() - findLastUse(status, activity));
-  if (!canRest(input)) return { status, afterMs: lookAgainMs };
+  const remainingMs = idleMs - (now.getTime() - findLastUse(status, input));
+  if (!canRest(input) || hasUnknownWorkers(status, input)) return { status, afterMs: lookAgainMs };
   if (remainingMs > 0) return { status, afterMs: Math.max(remainingMs, leastMs) };
   // In a nap the process stays and answers, so no requests have to be held.
   if (policy.depth === 'nap') return { status: { ...enterState(status, 'Napping', input), number } };
@@ -218,9 +255,18 @@ function canRest({ activity, isSettled }: RestInput): boolean {
   return activity !== undefined && activity.inFlight === 0 && isSettled;
 }
 
-/** Milliseconds since 1970. */
-function findLastUse({ lastUsedAt, since }: IdleStatus, activity: AppActivity | undefined): number {
-  return Math.max(Date.parse(since), lastUsedAt === undefined ? 0 : Date.parse(lastUsedAt), activity?.lastUsedAt ?? 0);
+/** Whether its workers may be busy without being seen: they were not measured since it woke, or not for a while. */
+function hasUnknownWorkers({ since }: IdleStatus, { workers, now }: RestInput): boolean {
+  if (workers === undefined) return false;
+  const wokeAt = Date.parse(since);
+  const isKnown = workers.isKnown && workers.measuredAt > wokeAt;
+  return !isKnown && now.getTime() - Math.max(wokeAt, workers.measuredAt) < unmeasuredMs;
+}
+
+/** Milliseconds since 1970. A busy worker is a use. */
+function findLastUse({ lastUsedAt, since }: IdleStatus, { activity, workers }: RestInput): number {
+  const times = [Date.parse(since), lastUsedAt === undefined ? 0 : Date.parse(lastUsedAt)];
+  return Math.max(...times, activity?.lastUsedAt ?? 0, workers?.busyAt ?? 0);
 }
 
 /** Adds the use since the last reconcile. */
@@ -340,19 +386,22 @@ export const napRequests = { cpu: '1m', memory: '1Mi' } as const;
 
 /** Resizes pods whose requests do not match. After a nap they get their initial requests again. */
 export function planNaps(app: HostedApp, pods: readonly Pod[], isNapping: boolean): Action[] {
-  const { cpu = '', memory = '' } = deriveRequests(app.spec.run.resources);
-  const requests = isNapping ? napRequests : { cpu, memory };
+  const components = listAppComponents(app);
   return pods.flatMap((pod): Action[] => {
-    const present = readRequests(pod);
-    if (present === undefined || isNap(present) === isNapping) return [];
-    return [{ kind: 'resize', pod, requests }];
+    const changes = listRequests(pod).flatMap(([name, present]) => {
+      const component = components.find((each) => each.name === name);
+      if (component === undefined || isNap(present) === isNapping) return [];
+      const { cpu = '', memory = '' } = deriveRequests(component.resources);
+      return [[name, isNapping ? napRequests : { cpu, memory }] as const];
+    });
+    return changes.length === 0 ? [] : [{ kind: 'resize', pod, requests: Object.fromEntries(changes) }];
   });
 }
 
 /** Whether the pod has the requests of a nap, which fitting to use must not raise. */
 export function isNapping(pod: Pod): boolean {
-  const present = readRequests(pod);
-  return present !== undefined && isNap(present);
+  const present = listRequests(pod);
+  return present.length > 0 && present.every(([, requests]) => isNap(requests));
 }
 
 interface Requests {
@@ -360,13 +409,16 @@ interface Requests {
   readonly memory: string;
 }
 
-function readRequests({ metadata, status }: Pod): Requests | undefined {
-  if (metadata.deletionTimestamp !== undefined || status?.phase !== 'Running') return undefined;
-  const { cpu, memory } = status.containerStatuses?.find(({ name }) => name === 'app')?.resources?.requests ?? {};
-  return cpu === undefined || memory === undefined ? undefined : { cpu, memory };
+/** What each container of a running pod requests. */
+function listRequests(pod: Pod): (readonly [string, Requests])[] {
+  if (pod.metadata.deletionTimestamp !== undefined || pod.status?.phase !== 'Running') return [];
+  return listContainers(pod).flatMap(({ name, resources }) => {
+    const { cpu, memory } = resources?.requests ?? {};
+    return cpu === undefined || memory === undefined ? [] : [[name, { cpu, memory }] as const];
+  });
 }
 
-/** No pod that is awake requests as little: the minimum for fitted apps is at least twice as much. */
+/** No container that is awake requests as little: the minimum for fitted apps is at least twice as much. */
 function isNap({ cpu, memory }: Requests): boolean {
   return parseMilli(cpu) <= parseMilli(napRequests.cpu) && parseBytes(memory) <= parseBytes(napRequests.memory);
 }

@@ -18,7 +18,7 @@ import {
   computeStartMsLeft,
   diagnose,
   explainHoldUp,
-  readCommitAndImage,
+  readPodRelease,
   readLastRunMs,
   readTemplateHash,
   type AppLimits,
@@ -203,5 +203,5 @@ function isRolloutOver(snapshot: Snapshot, fields: StatusFields, hash: string): 
 
 function findRunningRecord({ pods }: Snapshot, fields: StatusFields, hash: string): ReturnType<typeof findRecord> {
   const pod = pods.find((each) => readTemplateHash(each) === hash);
-  return pod === undefined ? undefined : findRecord(fields, readCommitAndImage(pod));
+  return pod === undefined ? undefined : findRecord(fields, readPodRelease(pod));
 }

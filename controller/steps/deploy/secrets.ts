@@ -1,7 +1,8 @@
-// The Secrets that the platform creates for an app. Generated values, for a variable of run.env whose value is ${{secret}},
+// The Secrets that the platform creates for an app. Generated values, for a variable of the app whose value is ${{secret}},
 // such as a session key: unpredictable, the same at each start, and different for each app. And access to models.
 import { createHmac } from 'node:crypto';
 import type { V1EnvVar } from '@kubernetes/client-node';
+import type { Component } from '../../../crds/components.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { labels } from '../../../crds/names.ts';
 import { generatedSecret } from '../../../crds/values.ts';
@@ -9,6 +10,7 @@ import { createAppToken } from '../../../lib/app-tokens.ts';
 import { computeHash, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { hasData, hasLegacyKey, readDataKey, toKeptObject } from '../../retention/retention.ts';
+import { collectVariables } from './components.ts';
 import { hasModelKeyReference, type ModelAccess } from './services/connections.ts';
 
 const key = 'value';
@@ -29,7 +31,8 @@ export function deriveGeneratedValues(app: HostedApp, secret: string): string[] 
 }
 
 function listVariables(app: HostedApp): string[] {
-  return app.spec.run.env.filter(({ value }) => generatedSecret.test(value)).map(({ name }) => name);
+  const { env } = collectVariables(app);
+  return [...new Set(env.filter(({ value }) => generatedSecret.test(value)).map(({ name }) => name))];
 }
 
 /** The variable, by reference. */
@@ -81,11 +84,15 @@ export function buildModelsSecret(app: HostedApp, config: InstallationConfig): M
   return buildAppSecret(app, { name: secret, component: 'models', stringData });
 }
 
-/** The app's variables from that Secret, except those that the author has set. */
-export function buildModelVariables(app: HostedApp, config: InstallationConfig): Wire<V1EnvVar>[] {
+/** A component's variables from that Secret, except those that the author has set. */
+export function buildModelVariables(
+  app: HostedApp,
+  config: InstallationConfig,
+  { env, secrets }: Pick<Component, 'env' | 'secrets'>,
+): Wire<V1EnvVar>[] {
   const secret = buildModelsSecret(app, config);
   if (secret === undefined) return [];
-  const takenNames = new Set([...app.spec.run.env, ...app.spec.run.secrets].map(({ name }) => name));
+  const takenNames = new Set([...env, ...secrets].map(({ name }) => name));
   return Object.entries(keys)
     .filter(([name]) => !takenNames.has(name))
     .map(([name, key]) => ({ name, valueFrom: { secretKeyRef: { name: secret.metadata.name, key } } }));
@@ -101,9 +108,13 @@ export function resolveModelAccess(app: HostedApp, config: InstallationConfig): 
 }
 
 /** The token as our own variable, if a value of the author refers to it: it must come before that value. */
-export function buildModelKeyVariables(app: HostedApp, config: InstallationConfig): Wire<V1EnvVar>[] {
+export function buildModelKeyVariables(
+  app: HostedApp,
+  config: InstallationConfig,
+  { env }: Pick<Component, 'env'>,
+): Wire<V1EnvVar>[] {
   const secret = buildModelsSecret(app, config);
-  if (secret === undefined || !app.spec.run.env.some(({ value }) => hasModelKeyReference(value))) return [];
+  if (secret === undefined || !env.some(({ value }) => hasModelKeyReference(value))) return [];
   return [{ name: keyVariable, valueFrom: { secretKeyRef: { name: secret.metadata.name, key: keys.OPENAI_API_KEY } } }];
 }
 

@@ -13,7 +13,8 @@ import {
   type StatusFields,
 } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
-import { buildDeployment, isRecreated, resolveReplicas, type Release } from './objects.ts';
+import { hashImages, isRecreated, type Release } from './components.ts';
+import { buildDeployment, resolveReplicas } from './objects.ts';
 import { computeStartMsLeft, countRestarts, explainHoldUp, isReady, readTemplateHash, type AppLimits } from './pods.ts';
 import { findRecord, readRelease } from './releases.ts';
 
@@ -47,8 +48,12 @@ export function findCurrentRelease(
   wantedRelease: Release,
 ): Release | undefined {
   const current = readRelease(deployment?.metadata.annotations?.[annotations.release]);
-  if (current === undefined || current.image === wantedRelease.image || !isRecreated(app)) return undefined;
+  if (current === undefined || hasSameImages(current, wantedRelease) || !isRecreated(app)) return undefined;
   return findRecord(fields, current) === undefined ? undefined : current;
+}
+
+function hasSameImages(one: Release, other: Release): boolean {
+  return one.image === other.image && hashImages(one) === hashImages(other);
 }
 
 /** A trial, and the hash of the template that has passed one. */

@@ -1,35 +1,46 @@
-// Requests to an app through the gateway itself, by the app's host name: probes whether anything answers, and inspects the page
-// of an app that has just gone live.
+// Requests to an app through the gateway itself, by the app's host name: probes whether its URL shows a page.
 import { request as requestHttp, type IncomingMessage } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Parser } from 'htmlparser2';
 import { probeHeader } from '../../../crds/names.ts';
-import type { ProbeResult, PageView } from '../../reconcile/snapshot.ts';
-import { toOneLine } from '../../pipeline/text.ts';
+import { omitUndefined } from '../../../lib/values.ts';
+import { clean } from '../../pipeline/text.ts';
+import type { ProbeResult } from '../../reconcile/snapshot.ts';
 
-/** A probe: the host, and how many tries before a failure is reported. */
+/** A probe: the host, where a page may be if there is none at /, and how many tries before a failure is reported. */
 export interface ProbeQuery {
   readonly host: string;
+  readonly paths: readonly string[];
   readonly attempts: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 const defaultTimeoutMs = 5_000;
 /** A gateway that restarts or a pod that ends is away for a moment. */
 const pauseMs = 2_000;
 const gatewayFailures: ReadonlySet<number> = new Set([502, 503, 504]);
+const errorBytes = 64 * 1024;
+const errorMs = 2_000;
+const longestText = 2_000;
 
 /**
- * Requests `https://<host>/` at the gateway's address, up to `attempts` times while the response is a failure. Never
- * rejects. Any answer counts except those that a gateway gives when nothing is behind it.
+ * Requests `https://<host>/` at the gateway's address, up to `attempts` times while the response is a failure, and follows
+ * redirects within the app. If there is no page at /, tries `paths` and the usual paths of API descriptions. Never rejects.
+ * Any answer counts except those that a gateway gives when nothing is behind it.
  */
 export async function probe(
   gateway: GatewayAccess,
   host: string,
-  { attempts = 1, timeoutMs = defaultTimeoutMs, pause = pauseMs } = {},
+  {
+    attempts = 1,
+    timeoutMs = defaultTimeoutMs,
+    pause = pauseMs,
+    paths = [],
+  }: Partial<Omit<ProbeQuery, 'host'>> & { pause?: number } = {},
 ): Promise<ProbeResult> {
   for (let attempt = 1; ; attempt += 1) {
-    const result = await probeOnce(gateway, host, timeoutMs);
+    const result = await probeOnce({ gateway, host, timeoutMs }, paths);
     if (attempt >= attempts || !isFailure(result)) return result;
     await sleep(pause);
   }
@@ -40,14 +51,29 @@ export function isFailure({ responds, isDoubtful, status = 0 }: ProbeResult): bo
   return status >= 500 || (!responds && isDoubtful !== true);
 }
 
-async function probeOnce(gateway: GatewayAccess, host: string, timeoutMs: number): Promise<ProbeResult> {
+/** Returns whether this status means that there is nothing at the path. */
+export function isMissing(status: number | undefined): boolean {
+  return status === 404 || status === 410;
+}
+
+type Target = Omit<GatewayRequest, 'path'>;
+
+async function probeOnce(target: Target, paths: readonly string[]): Promise<ProbeResult> {
   try {
-    const response = await requestThroughGateway({ gateway, host, path: '/', timeoutMs });
+    const { response, url } = await followRedirects({ ...target, path: '/', accept: 'text/html,*/*' });
     const status = response.statusCode ?? 0;
-    response.destroy();
     const isDoubtful = isBare404(status, response.headers);
-    const responds = !gatewayFailures.has(status) && !isDoubtful;
-    return { responds, isDoubtful, status, detail: `the response was HTTP ${status}` };
+    const error = await readError(response, url);
+    const instead = isMissing(status) ? await findOtherPage(target, [...paths, ...error.links]) : undefined;
+    return omitUndefined({
+      responds: instead !== undefined || (!gatewayFailures.has(status) && !isDoubtful),
+      isDoubtful: isDoubtful && instead === undefined,
+      status,
+      detail: `the response was HTTP ${status}`,
+      path: url.pathname === '/' ? undefined : url.pathname.slice(0, longestPath),
+      instead,
+      text: error.text,
+    });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     // A gateway that does not know the host answers immediately, so it is the app that is slow.
@@ -58,6 +84,108 @@ async function probeOnce(gateway: GatewayAccess, host: string, timeoutMs: number
       detail: isDoubtful ? `there was ${message}` : `the request failed: ${message}`,
     };
   }
+}
+
+/** Paths where frameworks and servers describe or list their API, the readable ones first. */
+const descriptions = [
+  '/docs',
+  '/redoc',
+  '/swagger',
+  '/swagger/index.html',
+  '/swagger-ui/index.html',
+  '/api-docs',
+  '/api/docs',
+  '/openapi.json',
+  '/openapi.yaml',
+  '/api/openapi.json',
+  '/swagger.json',
+  '/v3/api-docs',
+  '/graphql',
+  '/sse',
+  '/v1/models',
+];
+/** An endpoint exists if it rejects a bare GET like this: for its method, its parameters or a missing login. */
+const rejections: ReadonlySet<number> = new Set([400, 401, 403, 405, 406, 415, 422]);
+/** Of other paths, only those of protocols do so. */
+const endpoints: ReadonlySet<string> = new Set(['/graphql', '/sse', '/v1/models']);
+const otherPagesAtOnce = 4;
+/** Each of them, if the app is slow. */
+const otherPageMs = 3_000;
+const longestPath = 200;
+
+async function findOtherPage(target: Target, named: readonly string[]): Promise<string | undefined> {
+  const candidates = [...new Set([...named, ...descriptions])].filter((path) => path !== '/');
+  for (let from = 0; from < candidates.length; from += otherPagesAtOnce) {
+    const batch = candidates.slice(from, from + otherPagesAtOnce);
+    const exist = await Promise.all(
+      batch.map((path) => hasPage(target, path, named.includes(path) || endpoints.has(path))),
+    );
+    const found = batch.find((_, index) => exist[index] === true);
+    if (found !== undefined) return found.slice(0, longestPath);
+  }
+  return undefined;
+}
+
+async function hasPage(target: Target, path: string, isEndpoint: boolean): Promise<boolean> {
+  try {
+    const timeoutMs = Math.min(target.timeoutMs, otherPageMs);
+    const { response } = await followRedirects({ ...target, path, timeoutMs });
+    const status = response.statusCode ?? 0;
+    response.destroy();
+    return (status >= 200 && status < 400) || (isEndpoint && rejections.has(status));
+  } catch {
+    return false;
+  }
+}
+
+const maximumLinks = 4;
+/** Elements that begin a new line. */
+const blocks = /^(?:h[1-6]|p|div|li|tr|td|th|br|pre|title|table|ul|section|dt|dd)$/;
+const unseen = /^(?:script|style|head|svg|noscript|template)$/;
+
+/** Reads the text of an error page, and the links on it to other pages of the app. */
+async function readError(
+  response: IncomingMessage,
+  url: URL,
+): Promise<{ readonly text?: string | undefined; readonly links: readonly string[] }> {
+  const status = response.statusCode ?? 0;
+  if (status < 400) {
+    response.destroy();
+    return { links: [] };
+  }
+  const body = await readBody(response, errorBytes, errorMs).catch(() => '');
+  const isHtml = (response.headers['content-type'] ?? '').includes('html');
+  const { text, links } = isHtml ? readHtml(body, url) : { text: body, links: [] };
+  const lines = clean(text)
+    .split('\n')
+    .map((line) => line.replace(/\s+/g, ' ').trim())
+    .filter((line) => line !== '');
+  const shown = lines.join('\n').slice(0, longestText);
+  return { links, ...(shown === '' || isMissing(status) ? {} : { text: shown }) };
+}
+
+function readHtml(html: string, page: URL): { text: string; links: string[] } {
+  const links = new Set<string>();
+  let text = '';
+  let hidden = 0;
+  const parser = new Parser({
+    onopentag(name, { href }) {
+      if (unseen.test(name)) hidden += 1;
+      if (blocks.test(name)) text += '\n';
+      const url = name === 'a' && href !== undefined ? URL.parse(href, page.href) : null;
+      const isOwn = url?.host === page.host && url.pathname !== page.pathname;
+      if (isOwn && links.size < maximumLinks) links.add(`${url.pathname}${url.search}`);
+    },
+    ontext(part) {
+      if (hidden === 0) text += part;
+    },
+    onclosetag(name) {
+      if (unseen.test(name)) hidden = Math.max(0, hidden - 1);
+      if (blocks.test(name)) text += '\n';
+    },
+  });
+  parser.end(html);
+  return { text, links: [...links] };
 }
 
 /**
@@ -94,13 +222,37 @@ interface GatewayRequest {
   readonly accept?: string;
 }
 
+const maximumRedirects = 3;
+
+/** Requests a path and follows redirects within the app. The caller reads or destroys the response. */
+export async function followRedirects(
+  request: GatewayRequest,
+): Promise<{ readonly response: IncomingMessage; readonly url: URL }> {
+  let url = new URL(request.path, `https://${request.host}`);
+  for (let redirects = 0; ; redirects += 1) {
+    const response = await requestThroughGateway({ ...request, path: `${url.pathname}${url.search}` });
+    const status = response.statusCode ?? 0;
+    const next = URL.parse(response.headers.location ?? '', url.href);
+    const follows = status >= 300 && status < 400 && next?.hostname === request.host && redirects < maximumRedirects;
+    if (!follows) return { response, url };
+    response.destroy();
+    url = next;
+  }
+}
+
 /**
  * Resolves with the response once its head has arrived; the caller reads or destroys it.
  *
  * @throws NoResponse after `timeoutMs`
  * @throws Error for any other failure
  */
-function requestThroughGateway({ gateway, host, path, timeoutMs, accept }: GatewayRequest): Promise<IncomingMessage> {
+export function requestThroughGateway({
+  gateway,
+  host,
+  path,
+  timeoutMs,
+  accept,
+}: GatewayRequest): Promise<IncomingMessage> {
   const url = new URL(gateway.url);
   const request = url.protocol === 'https:' ? requestHttps : requestHttp;
   const authority = url.port === '' ? host : `${host}:${url.port}`;
@@ -156,224 +308,4 @@ export async function readBody(response: IncomingMessage, bytes: number, timeout
     response.destroy();
   }
   return Buffer.concat(chunks).subarray(0, bytes).toString('utf8');
-}
-
-// The page: its status, its assets, and whether the APIs it calls answer.
-
-const requestMs = 10_000;
-/** For a whole look: an app with slow files must not occupy one of the few looks for longer. */
-const lookMs = 30_000;
-const maximumRedirects = 3;
-const pageBytes = 1024 * 1024;
-const scriptBytes = 4 * 1024 * 1024;
-const maximumNamed = 3;
-const atOnce = 4;
-
-/** The response at the root. */
-interface Page {
-  readonly url: URL;
-  readonly status: number;
-  readonly type: string;
-  /** A static file; a server that generates its pages sends no modification time. */
-  readonly isFile: boolean;
-  readonly text: string;
-}
-
-/** An asset and its response. */
-interface LoadedAsset extends Asset {
-  /** What is wrong with it, in a few words. */
-  readonly fault?: string;
-  readonly calls: readonly string[];
-}
-
-/** Where to ask, and until when. */
-interface Visit {
-  readonly gateway: GatewayAccess;
-  readonly host: string;
-  readonly endsAt: number;
-}
-
-/** Never rejects: a page that cannot be loaded is itself a fault. */
-export async function inspectPage(gateway: GatewayAccess, host: string): Promise<PageView> {
-  const visit = { gateway, host, endsAt: Date.now() + lookMs };
-  try {
-    const page = await openPage(visit);
-    if (page.status >= 400 || !page.type.includes('html'))
-      return { status: page.status, assets: 0, faults: describeRootFaults(page) };
-    const assets = await runInBatches(listAssets(page.text, page.url), (asset) => loadAsset(visit, asset));
-    // A path in a script may be just a prefix, so a page as its answer proves that there is no API only if the app serves
-    // nothing but files.
-    const named = page.isFile ? assets.flatMap((asset) => asset.calls) : [];
-    const calls = [...new Set(named)].slice(0, maximumNamed);
-    const unanswered = await runInBatches(calls, async (path) => ((await isAnswered(visit, path)) ? [] : [path]));
-    return {
-      status: page.status,
-      assets: assets.length,
-      faults: [...describeAssetFaults(assets), ...describeCallFaults(calls, unanswered.flat())],
-    };
-  } catch (error) {
-    return { assets: 0, faults: [`does not show its page: ${formatError(error)}`] };
-  }
-}
-
-function computeTimeLeft({ endsAt }: Visit): number {
-  return Math.max(1, Math.min(requestMs, endsAt - Date.now()));
-}
-
-async function openPage(visit: Visit): Promise<Page> {
-  const { gateway, host } = visit;
-  let url = new URL(`https://${host}/`);
-  for (let redirects = 0; ; redirects += 1) {
-    const path = `${url.pathname}${url.search}`;
-    const response = await requestThroughGateway({
-      gateway,
-      host,
-      path,
-      timeoutMs: computeTimeLeft(visit),
-      accept: 'text/html,*/*',
-    });
-    const status = response.statusCode ?? 0;
-    const type = response.headers['content-type'] ?? '';
-    const next = URL.parse(response.headers.location ?? '', url.href);
-    const follows = status >= 300 && status < 400 && next?.hostname === host && redirects < maximumRedirects;
-    const isFile = response.headers['last-modified'] !== undefined;
-    if (!follows)
-      return { url, status, type, isFile, text: await readBody(response, pageBytes, computeTimeLeft(visit)) };
-    response.destroy();
-    url = next;
-  }
-}
-
-function describeRootFaults({ status }: Page): string[] {
-  return status >= 400 ? [`responds with ${status} at /`] : [];
-}
-
-async function loadAsset(visit: Visit, asset: Asset): Promise<LoadedAsset> {
-  const { gateway, host } = visit;
-  try {
-    const response = await requestThroughGateway({
-      gateway,
-      host,
-      path: asset.path,
-      timeoutMs: computeTimeLeft(visit),
-    });
-    const status = response.statusCode ?? 0;
-    const type = response.headers['content-type'] ?? '';
-    const body =
-      asset.kind === 'script' && status < 400 ? await readBody(response, scriptBytes, computeTimeLeft(visit)) : '';
-    response.destroy();
-    if (status >= 400) return { ...asset, fault: String(status), calls: [] };
-    // A server that answers every path with its page does so for a file that is missing too.
-    if (type.includes('text/html')) return { ...asset, fault: 'a page comes instead of it', calls: [] };
-    return { ...asset, calls: listCalls(body) };
-  } catch (error) {
-    return { ...asset, fault: formatError(error), calls: [] };
-  }
-}
-
-/** False if no API answers: a file server answers with a page, whatever the path. */
-async function isAnswered(visit: Visit, path: string): Promise<boolean> {
-  const { gateway, host } = visit;
-  const timeoutMs = computeTimeLeft(visit);
-  try {
-    const response = await requestThroughGateway({ gateway, host, path, timeoutMs, accept: 'application/json' });
-    response.destroy();
-    return !(response.headers['content-type'] ?? '').includes('text/html');
-  } catch {
-    return true;
-  }
-}
-
-function describeAssetFaults(assets: readonly LoadedAsset[]): string[] {
-  const failed = assets.filter(({ fault }) => fault !== undefined);
-  if (failed.length === 0) return [];
-  const named = failed.slice(0, maximumNamed).map(({ path, fault }) => `${shortenPath(path)} (${fault ?? ''})`);
-  return [`cannot load ${failed.length} of the ${assets.length} files of its page: ${named.join(', ')}`];
-}
-
-/** Only if none is answered: a single one may need another method or a login. */
-function describeCallFaults(calls: readonly string[], unanswered: readonly string[]): string[] {
-  if (calls.length === 0 || unanswered.length < calls.length) return [];
-  return [`has no server behind its page: the page calls ${calls.map(shortenPath).join(', ')}, and a page answers`];
-}
-
-function shortenPath(path: string): string {
-  const line = toOneLine(path);
-  return line.length > 60 ? `${line.slice(0, 59)}…` : line;
-}
-
-function formatError(error: unknown): string {
-  return toOneLine(error instanceof Error ? error.message : String(error)).slice(0, 100);
-}
-
-async function runInBatches<Item, Result>(
-  items: readonly Item[],
-  run: (item: Item) => Promise<Result>,
-): Promise<Result[]> {
-  const results: Result[] = [];
-  for (let from = 0; from < items.length; from += atOnce)
-    results.push(...(await Promise.all(items.slice(from, from + atOnce).map(run))));
-  return results;
-}
-
-// Parsing: the scripts, styles and images that a page loads from its host, and the calls in its scripts.
-
-/** A file that the page loads. */
-export interface Asset {
-  /** Path and query at the page's own host. */
-  readonly path: string;
-  readonly kind: 'script' | 'style' | 'image';
-}
-
-const maximumAssets = 30;
-const maximumCalls = 5;
-/** A quoted path below /api/, as bundlers leave it. */
-const call = /["'`](\/api\/[A-Za-z0-9._~/-]{1,100})["'`]/g;
-
-/** The assets of a page from its own host, each once, in document order. */
-export function listAssets(html: string, page: URL): Asset[] {
-  const found = new Map<string, Asset>();
-  let base = page;
-  const add = (kind: Asset['kind'], address: string | undefined): void => {
-    if (address === undefined || address === '' || found.size >= maximumAssets) return;
-    const url = URL.parse(address, base.href);
-    // Files of other hosts are not checked; a data: address is no request.
-    if (url?.host !== page.host || url.protocol !== page.protocol) return;
-    const path = `${url.pathname}${url.search}`;
-    if (!found.has(path)) found.set(path, { path, kind });
-  };
-  const parser = new Parser({
-    onopentag(name, attributes) {
-      if (name === 'base') base = URL.parse(attributes['href'] ?? '', page.href) ?? base;
-      const asset = readAsset(name, attributes);
-      if (asset !== undefined) add(...asset);
-    },
-  });
-  parser.end(html);
-  return [...found.values()];
-}
-
-type Attributes = Readonly<Record<string, string>>;
-type Reference = readonly [Asset['kind'], string | undefined] | undefined;
-
-function readAsset(name: string, attributes: Attributes): Reference {
-  return elements[name]?.(attributes);
-}
-
-/** Only what loads with the page: no lazy images, and nothing for old browsers only. */
-const elements: Readonly<Record<string, (attributes: Attributes) => Reference>> = {
-  script: ({ src, nomodule }) => (nomodule === undefined ? ['script', src] : undefined),
-  img: ({ src, loading }) => (loading === 'lazy' ? undefined : ['image', src]),
-  link({ href, rel = '' }) {
-    const words = rel.toLowerCase().split(/\s+/);
-    if (words.includes('alternate')) return undefined;
-    if (words.includes('stylesheet')) return ['style', href];
-    return words.includes('modulepreload') ? ['script', href] : undefined;
-  },
-};
-
-/** Paths below /api/ in a script, each once. Which of them it calls is unknown without running it. */
-export function listCalls(script: string): string[] {
-  const paths = [...script.matchAll(call)].map(([, path = '']) => path);
-  return [...new Set(paths)].slice(0, maximumCalls);
 }

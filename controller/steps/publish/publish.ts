@@ -1,10 +1,13 @@
-// Step Publish: reports an app as live once it answers, through the gateway itself where that is configured.
-import { formatAppHost, formatAppUrl } from '../../../crds/names.ts';
-import { formatTimestamp } from '../../objects/kinds.ts';
+// Step Publish: reports an app as live once its URL shows a page, through the gateway itself where that is configured.
+import type { Answer } from '../../../crds/status.ts';
+import { annotations, formatAppHost, formatAppUrl } from '../../../crds/names.ts';
+import { isMain } from '../../../crds/routes.ts';
+import { formatTimestamp, type Pod } from '../../objects/kinds.ts';
 import {
   applyPatch,
   createDoneOutcome,
   createFailedOutcome,
+  createStalledOutcome,
   isFailingReason,
   shortenCommit,
   createWaitingOutcome,
@@ -12,18 +15,22 @@ import {
   type Action,
   type Outcome,
   type Progress,
+  type ReasonOf,
   type StatusFields,
   type StatusPatch,
   type StepResult,
 } from '../../reconcile/outcome.ts';
 import type { PageView, Snapshot } from '../../reconcile/snapshot.ts';
+import { readPodComponents } from '../deploy/components.ts';
 import { resolveReplicas } from '../deploy/objects.ts';
-import { isReady, readCommitAndImage } from '../deploy/pods.ts';
+import { isReady, readCommitAndImage, readPodRelease, readTemplateHash, type PodRelease } from '../deploy/pods.ts';
+import { findWorkedAt, findWorkingRelease, recordAnswers } from '../deploy/releases.ts';
 import { reportPublishedAtRest } from '../deploy/rest.ts';
+import { describeLoss } from '../deploy/written.ts';
+import { computeSecondProbeMs, isAnswering, judgeAnswer, type AnswerInput } from './answer.ts';
 import { isFailure } from './probe.ts';
 
 const retryMs = 1_000;
-const doubtMs = 30_000;
 /** How soon an app is probed again: one that is well, one whose page shows faults, and one whose URL fails. */
 const wellMs = 60_000;
 const warnedMs = 30_000;
@@ -35,7 +42,7 @@ const longestWarning = 300;
 const serverError = /^responds with 5\d\d at \//;
 
 /** The release that serves. */
-type Release = Readonly<Record<'image' | 'commit', string>>;
+type Release = PodRelease;
 
 /** Runs once Deploy and Route hold. */
 export function runPublishStep(snapshot: Snapshot, { fields }: Progress): StepResult {
@@ -48,10 +55,7 @@ export function runPublishStep(snapshot: Snapshot, { fields }: Progress): StepRe
   const url = formatAppUrl(app.metadata.name, config.site);
   const atRest = reportPublishedAtRest(fields.idle);
   if (atRest !== undefined) return { outcomes: { Published: atRest }, statusPatch: { ...patch, url } };
-  const result =
-    fields.url !== url && shouldProbe(snapshot)
-      ? reportProbing(snapshot, url)
-      : publish(snapshot, applyPatch(fields, patch), url);
+  const result = publish(snapshot, applyPatch(fields, patch), url);
   return { ...result, statusPatch: { ...patch, ...result.statusPatch } };
 }
 
@@ -69,7 +73,7 @@ export function confirmUnrouted(snapshot: Snapshot, { fields, outcomes }: Progre
   if (!isRouting || !isPublished || !isAwake) return { statusPatch };
   const published =
     findUrlFailure(snapshot, url) ?? createWaitingOutcome('Confirming', 'Waiting for the route.', wellMs);
-  return { outcomes: { Published: published }, statusPatch, actions: planProbe(snapshot) };
+  return { outcomes: { Published: published }, statusPatch, actions: planProbe(snapshot, fields, true) };
 }
 
 /** If nothing serves, earlier findings no longer apply. */
@@ -78,53 +82,139 @@ function forgetUnserved({ served }: StatusFields): StatusPatch {
 }
 
 function publish(snapshot: Snapshot, fields: StatusFields, url: string): StepResult {
-  const release = snapshot.pods
-    .filter(isReady)
-    .map(readCommitAndImage)
-    .find((ready) => isSameRelease(ready, fields.built));
-  if (release === undefined)
+  const { config, pods } = snapshot;
+  const ready = pods.filter(isReady);
+  const pod = ready.find((each) => isSameCommit(readCommitAndImage(each), fields.built));
+  if (pod === undefined)
     return { outcomes: { Published: createWaitingOutcome('Confirming', 'Waiting for a replica to become ready.') } };
-  // The Deployment may be seen as rolled out before the end of its last older pod is seen.
-  if (fields.served !== undefined && !isSameRelease(release, fields.served)) {
-    const older = shortenCommit(fields.served.commit);
+  // The Deployment may be seen as rolled out before the end of its last older pod is seen, which could answer a probe.
+  const older = ready.find((each) => readTemplateHash(each) !== readTemplateHash(pod));
+  if (older !== undefined) {
+    const commit = shortenCommit(readCommitAndImage(older).commit);
     return {
       outcomes: {
-        Published: createWaitingOutcome('Confirming', `Waiting for the last replica of commit ${older} to end.`),
+        Published: createWaitingOutcome('Confirming', `Waiting for the last replica of commit ${commit} to end.`),
       },
-      statusPatch: { url },
     };
   }
-  const page = updatePage(snapshot, fields.page, release);
-  const warning = findServerError(snapshot, fields.warning) ?? describeFaults(page);
-  const served = fields.served ?? { ...release, since: formatTimestamp(snapshot.now) };
+  const release = readPodRelease(pod);
+  if (config.probeUrl === undefined) return reportPublished(snapshot, fields, url, { release, answer: undefined });
+  const answer = judgeAnswer(toAnswerInput(snapshot, fields, pod));
+  if (isAnswering(answer)) return reportPublished(snapshot, fields, url, { release, answer });
   return {
-    outcomes: { Published: findUrlFailure(snapshot, url) ?? reportLive(snapshot, url, warning) },
-    statusPatch: { url, served, page, warning },
-    actions: [...planProbe(snapshot), ...planLook(snapshot, page, release)],
+    ...reportUnanswered(snapshot, fields, url, { release, answer }),
+    actions: planProbe(snapshot, { ...fields, answer }, fields.url === url),
   };
 }
 
-function isSameRelease(one: Release, other: Partial<Release> | undefined): boolean {
+/** A release that has not worked yet, or does not work. */
+function reportUnanswered(
+  snapshot: Snapshot,
+  fields: StatusFields,
+  url: string,
+  { release, answer }: { readonly release: Release; readonly answer: Answer },
+): StepResult {
+  const { rejection } = answer;
+  if (rejection === undefined) {
+    // Of an address that was published before, it matters more that the gateway is away.
+    const failure = fields.url === url ? findUrlFailure(snapshot, url) : undefined;
+    const outcome = failure?.reason === 'Unreachable' ? failure : reportProbing(snapshot, url);
+    return { outcomes: { Published: outcome }, statusPatch: { answer } };
+  }
+  // The next reconcile rolls back to it.
+  const hasOther = hasFallback(fields, release);
+  const reason = reasonByRule[rejection.rule] ?? 'AppRespondsWithErrors';
+  return {
+    outcomes: { Published: createStalledOutcome(reason, rejection, hasOther ? retryMs : failingMs) },
+    statusPatch: {
+      answer,
+      releases: recordAnswers(fields, release, false),
+      // The release that served before stays in the status while it is brought back.
+      ...(hasOther ? {} : { served: undefined }),
+    },
+  };
+}
+
+/** A release whose URL works, or is not probed. */
+function reportPublished(
+  snapshot: Snapshot,
+  fields: StatusFields,
+  url: string,
+  { release, answer }: { readonly release: Release; readonly answer: Answer | undefined },
+): StepResult {
+  const page = updatePage(snapshot, fields.page, release);
+  const faults = [findServerError(snapshot, fields.warning) ?? describeFaults(page)].filter(
+    (each) => each !== undefined,
+  );
+  const notes = [
+    answer?.instead === undefined ? undefined : describeInstead(answer.instead),
+    describeLoss(fields.written, fields.findings),
+  ].filter((each) => each !== undefined);
+  const warning = [...notes, ...faults].join('; it ').slice(0, longestWarning);
+  const isServed = fields.served !== undefined && isSameCommit(release, fields.served);
+  const { image, commit } = release;
+  const served = isServed ? fields.served : { image, commit, since: formatTimestamp(snapshot.now) };
+  const live = reportLive(snapshot, url, { warning, hasFaults: faults.length > 0 });
+  const secondMs = answer === undefined ? undefined : computeSecondProbeMs(answer, snapshot.now);
+  return {
+    outcomes: { Published: limitWait(findUrlFailure(snapshot, url) ?? live, secondMs) },
+    statusPatch: {
+      ...{ url, served, page, answer },
+      warning: warning === '' ? undefined : warning,
+      ...(answer === undefined ? {} : { releases: recordAnswers(fields, release, true) }),
+    },
+    actions: [...planProbe(snapshot, { ...fields, answer }, true), ...planLook(snapshot, page, release, answer)],
+  };
+}
+
+const reasonByRule: Readonly<Record<string, ReasonOf<'stalled'>>> = {
+  'run/server-error': 'AppRespondsWithErrors',
+  'run/no-page': 'AppResponds404',
+  'run/no-response': 'AppSilent',
+};
+
+function toAnswerInput(snapshot: Snapshot, fields: StatusFields, pod: Pod): AnswerInput {
+  const { app, probe, now } = snapshot;
+  const release = readPodRelease(pod);
+  return {
+    ...{ app, probe, now },
+    known: fields.answer,
+    release: { template: readTemplateHash(pod) ?? '', commit: release.commit },
+    workedAt: findWorkedAt(fields, release),
+    hasFallback: hasFallback(fields, release),
+    port: Number(pod.metadata.annotations?.[annotations.port]),
+  };
+}
+
+/** Another release is known to work. */
+function hasFallback(fields: StatusFields, release: Release): boolean {
+  return findWorkingRelease(fields, release) !== undefined;
+}
+
+function describeInstead(path: string): string {
+  return `has no page at / (HTTP 404), and responds at ${path}`;
+}
+
+type BuiltCommit = Pick<Release, 'image' | 'commit'>;
+
+function isSameCommit(one: BuiltCommit, other: Partial<BuiltCommit> | undefined): boolean {
   return one.image === other?.image && one.commit === other.commit;
 }
 
 type KnownPage = StatusFields['page'];
 
 /** What is known of the page of the release that serves; of another release nothing is. */
-function updatePage({ config, page, now }: Snapshot, known: KnownPage, release: Release): KnownPage {
+function updatePage({ config, page, now }: Snapshot, known: KnownPage, { image, commit }: Release): KnownPage {
   if (config.probeUrl === undefined) return known;
-  if (page !== undefined) return { ...release, ...limitFaults(page), seenAt: formatTimestamp(now) };
-  return isSameRelease(release, known) ? known : { ...release };
+  if (page !== undefined) return { image, commit, ...limitFaults(page), seenAt: formatTimestamp(now) };
+  return isSameCommit({ image, commit }, known) ? known : { image, commit };
 }
 
 function limitFaults({ faults, ...rest }: PageView): PageView & { faults: string[] } {
   return { ...rest, faults: faults.slice(0, maximumFaults).map((fault) => fault.slice(0, longestWarning)) };
 }
 
-/**
- * It listens, so it is live; that its address answers everybody with an error is worth a warning. Without an answer
- * nothing new is known.
- */
+/** A release that has worked stays live while its URL responds with errors, with a warning. Without an answer nothing new is known. */
 function findServerError({ probe }: Snapshot, known = ''): string | undefined {
   const { status } = probe ?? {};
   if (status === undefined) return serverError.test(known) ? known : undefined;
@@ -159,39 +249,69 @@ function findKnownFailure({ status }: Snapshot['app']): Outcome | undefined {
   return createFailedOutcome(ready.reason, ready.message, failingMs);
 }
 
-function reportLive({ config }: Snapshot, url: string, warning: string | undefined): Outcome {
-  return warning === undefined
-    ? createDoneOutcome('Live', `The app is live at ${url}.`, config.probeUrl === undefined ? undefined : wellMs)
-    : createDoneOutcome(warnedReason, `${url}: the app ${warning}.`, warnedMs);
+function reportLive(
+  { config }: Snapshot,
+  url: string,
+  { warning, hasFaults }: { readonly warning: string; readonly hasFaults: boolean },
+): Outcome {
+  if (hasFaults) return createDoneOutcome(warnedReason, `${url}: the app ${warning}.`, warnedMs);
+  const note = warning === '' ? '' : ` It ${warning}.`;
+  return createDoneOutcome(
+    'Live',
+    `The app is live at ${url}.${note}`,
+    config.probeUrl === undefined ? undefined : wellMs,
+  );
+}
+
+function limitWait(outcome: Outcome, ms: number | undefined): Outcome {
+  return ms === undefined ? outcome : { ...outcome, afterMs: Math.min(ms, outcome.afterMs ?? ms) };
 }
 
 /** Probes run in the background; the answer brings the next reconcile, which then asks for none. */
-function planProbe({ app, config, probe }: Snapshot): Action[] {
+function planProbe(
+  { app, config, probe, pods }: Snapshot,
+  { answer, plan }: Pick<StatusFields, 'answer' | 'plan'>,
+  isLive: boolean,
+): Action[] {
   if (config.probeUrl === undefined || probe !== undefined) return [];
-  return [{ kind: 'probe', host: formatAppHost(app.metadata.name, config.site), isLive: true }];
+  const { template, answeredAt, failingSince, instead } = answer ?? {};
+  const { openapi, mcp } = app.spec.agents;
+  const healthPath = app.spec.run.healthPath ?? findMainHealthPath(pods);
+  return [
+    {
+      kind: 'probe',
+      host: formatAppHost(app.metadata.name, config.site),
+      template,
+      // The path that responded is tried first, and then mostly no other.
+      paths: [instead, healthPath, ...(plan?.paths ?? []), openapi, mcp].filter((each) => each !== undefined),
+      isLive,
+      isPatient: answeredAt === undefined && failingSince !== undefined,
+    },
+  ];
+}
+
+/** That of the component at /, in an app that has several. */
+function findMainHealthPath(pods: readonly Pod[]): string | undefined {
+  const [serving] = pods.filter(isReady);
+  return serving === undefined ? undefined : readPodComponents(serving)?.find(isMain)?.healthPath;
 }
 
 /** The page of the release is looked at if it was not yet, or did not work a while ago. */
-function planLook({ app, config, page, now }: Snapshot, known: KnownPage, release: Release): Action[] {
+function planLook(
+  { app, config, page, now }: Snapshot,
+  known: KnownPage,
+  release: Release,
+  answer: Answer | undefined,
+): Action[] {
   if (config.probeUrl === undefined || page !== undefined) return [];
   const { seenAt, faults = [] } = known ?? {};
   const isDue = seenAt === undefined || (faults.length > 0 && now.getTime() - Date.parse(seenAt) >= faultyMs);
-  return isDue ? [{ kind: 'look', host: formatAppHost(app.metadata.name, config.site), release }] : [];
+  const host = formatAppHost(app.metadata.name, config.site);
+  const { image, commit } = release;
+  return isDue ? [{ kind: 'look', host, path: answer?.instead ?? '/', release: { image, commit } }] : [];
 }
 
-function shouldProbe({ config, probe, app, now }: Snapshot): boolean {
-  if (config.probeUrl === undefined || probe?.responds === true) return false;
-  // A gateway takes a moment to learn a route. What is still a bare 404 or silence after that is the app's own.
-  const since = app.status?.phase === 'Routing' ? Date.parse(app.status.since ?? '') : now.getTime();
-  return probe?.isDoubtful !== true || now.getTime() - since < doubtMs;
-}
-
-function reportProbing({ app, config, probe }: Snapshot, url: string): StepResult {
+function reportProbing({ probe }: Snapshot, url: string): Outcome {
   const detail = probe === undefined ? '' : ` At the last attempt, ${probe.detail}.`;
-  return {
-    outcomes: {
-      Published: createWaitingOutcome('Confirming', `Probing ${url} through the gateway.${detail}`, retryMs),
-    },
-    actions: [{ kind: 'probe', host: formatAppHost(app.metadata.name, config.site) }],
-  };
+  return createWaitingOutcome('Confirming', `Probing ${url} through the gateway.${detail}`, retryMs);
 }

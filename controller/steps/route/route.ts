@@ -1,6 +1,15 @@
-// Step Route: routes the app's host name to its Service or the activator, and waits until the Gateway accepts it.
+// Step Route: routes the host names of an app to its Service or the activator, and waits until the Gateway accepts them.
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { activator, formatAppHost, probeHeader } from '../../../crds/names.ts';
+import { activator, annotations, formatAppHost, formatSubdomainLabel, probeHeader } from '../../../crds/names.ts';
+import {
+  assignServicePorts,
+  formatPortName,
+  isRouted,
+  listRoutePaths,
+  parsePodComponents,
+  type PodComponent,
+  type RoutedComponent,
+} from '../../../crds/routes.ts';
 import { isApplied, type Manifest } from '../../../lib/kubernetes/index.ts';
 import { findCondition, routes, type HttpRoute, type RouteCondition } from '../../objects/kinds.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
@@ -8,62 +17,180 @@ import {
   createDoneOutcome,
   createFailedOutcome,
   createWaitingOutcome,
+  type Action,
   type Outcome,
   type Progress,
   type StepResult,
 } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
+import { applySettings } from '../build/records.ts';
+import { chooseMainPort, limitToRelease, toPodComponents } from '../deploy/components.ts';
 import { buildChild } from '../deploy/objects.ts';
+import { isReady, readTemplateHash } from '../deploy/pods.ts';
 
 export function runRouteStep(snapshot: Snapshot, { fields }: Progress): StepResult {
-  const { app, config, route } = snapshot;
-  const manifest = buildRoute(app, config, fields.idle !== undefined || fields.activated === true);
-  const host = formatAppHost(app.metadata.name, config.site);
-  const outcome =
-    route === undefined || !isApplied(route, manifest)
-      ? createWaitingOutcome('RoutePending', `The route for ${host} is being created.`)
-      : judgeRoute(route, config, host);
-  return { outcomes: { Routed: outcome }, actions: [{ kind: 'apply', resource: routes, manifest, cached: route }] };
+  const { app, config, route, componentRoutes = [] } = snapshot;
+  const isActivated = fields.idle !== undefined || fields.activated === true;
+  const components = chooseComponents(snapshot);
+  const wanted = listSubdomains(components).map((subdomain) => {
+    const manifest = buildComponentRoute(app, config, { components, subdomain, isActivated });
+    return { manifest, cached: componentRoutes.find(({ metadata }) => metadata.name === manifest.metadata.name) };
+  });
+  const all = [{ manifest: buildRoute(app, config, isActivated, components), cached: route }, ...wanted];
+  const outcomes = all.map((each) => judgeRoutePair(each, config));
+  const retired = componentRoutes.filter(
+    ({ metadata }) =>
+      metadata.deletionTimestamp === undefined &&
+      !wanted.some(({ manifest }) => manifest.metadata.name === metadata.name),
+  );
+  return {
+    outcomes: { Routed: outcomes.find(({ kind }) => kind !== 'done') ?? reportRouted(outcomes) },
+    actions: [
+      ...all.map(({ manifest, cached }): Action => ({ kind: 'apply', resource: routes, manifest, cached })),
+      ...retired.map((object): Action => ({ kind: 'delete', resource: routes, object })),
+    ],
+  };
+}
+
+/**
+ * The components that requests go to: those of the newest release with a ready pod. Until it has one, the release before
+ * serves, whose components may have other paths. Empty: the app is one process.
+ */
+function chooseComponents({ deployment, pods, app }: Snapshot): readonly RoutedComponent[] {
+  const template = deployment?.spec?.template.metadata?.annotations;
+  const newest = template?.[annotations.template];
+  const ready = pods.filter(isReady);
+  const serving = ready.find((pod) => readTemplateHash(pod) === newest) ?? ready[0];
+  const noted = serving?.metadata.annotations ?? template;
+  const listed = noted === undefined ? listBuiltComponents(app) : parsePodComponents(noted[annotations.components]);
+  return (listed ?? []).filter(isRouted);
+}
+
+/** Before there is a Deployment. */
+function listBuiltComponents(app: HostedApp): readonly PodComponent[] | undefined {
+  const { built } = app.status ?? {};
+  if (built === undefined) return undefined;
+  const view = limitToRelease(applySettings(app, built.settings), built);
+  return toPodComponents(view, { ...built, port: chooseMainPort(view, built) });
+}
+
+function listSubdomains(components: readonly RoutedComponent[]): string[] {
+  return [...new Set(components.flatMap(({ route }) => route.subdomain ?? []))].sort();
 }
 
 /** An app that may rest is always reached through the activator, which sees when it is used. */
-export function buildRoute(app: HostedApp, config: InstallationConfig, isActivated: boolean): Manifest {
+export function buildRoute(
+  app: HostedApp,
+  config: InstallationConfig,
+  isActivated: boolean,
+  components: readonly RoutedComponent[] = [],
+): Manifest {
+  const manifest = buildChild(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', app.metadata.name);
+  return completeRoute(manifest, app, config, { components, subdomain: undefined, isActivated });
+}
+
+/** What is behind a host name. */
+interface RoutedHost {
+  /** All that get requests, at this host or another. */
+  readonly components: readonly RoutedComponent[];
+  readonly subdomain: string | undefined;
+  readonly isActivated: boolean;
+}
+
+/** The route of a host name that only some components have. No app can be called like it. */
+function buildComponentRoute(app: HostedApp, config: InstallationConfig, host: RoutedHost): Manifest {
+  const name = formatSubdomainLabel(app.metadata.name, host.subdomain ?? '');
+  return completeRoute(buildChild(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', name), app, config, host);
+}
+
+function completeRoute(manifest: Manifest, app: HostedApp, config: InstallationConfig, host: RoutedHost): Manifest {
   const { name, namespace } = config.gateway;
   return {
-    ...buildChild(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', app.metadata.name),
+    ...manifest,
     spec: {
       parentRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name, namespace, sectionName: 'https' }],
-      hostnames: [formatAppHost(app.metadata.name, config.site)],
-      rules: [
-        {
-          matches: [{ path: { type: 'PathPrefix', value: '/' } }],
-          ...buildFilters(config, isActivated),
-          backendRefs: [
-            isActivated
-              ? {
-                  group: '',
-                  kind: 'Service',
-                  name: activator.name,
-                  namespace: config.systemNamespace,
-                  port: 80,
-                  weight: 1,
-                }
-              : { group: '', kind: 'Service', name: app.metadata.name, port: 80, weight: 1 },
-          ],
-        },
-      ],
+      hostnames: [formatAppHost(manifest.metadata.name, config.site)],
+      rules: buildRules(app, config, host),
     },
   };
 }
 
-function buildFilters({ gateway: { hstsSeconds } }: InstallationConfig, isActivated: boolean): { filters?: object[] } {
+/** The activator chooses the component itself, so it gets all requests. */
+function buildRules(
+  app: HostedApp,
+  config: InstallationConfig,
+  { components, subdomain, isActivated }: RoutedHost,
+): object[] {
+  const toService = { group: '', kind: 'Service', weight: 1 };
+  if (isActivated) {
+    const service = { ...toService, name: activator.name, namespace: config.systemNamespace, port: 80 };
+    return [buildRule(['/'], service, buildFilters(config, isActivated))];
+  }
+  const ports = assignServicePorts(components);
+  const here = components.filter(({ route }) => route.subdomain === subdomain);
+  const backend = { ...toService, name: app.metadata.name };
+  if (here.length === 0) return [buildRule(['/'], { ...backend, port: 80 }, buildFilters(config, isActivated))];
+  return here
+    .flatMap((component) => {
+      const port = ports.get(formatPortName(component)) ?? 80;
+      return groupPaths(component).map((group) => ({ ...group, backend: { ...backend, port } }));
+    })
+    .toSorted((one, other) => (other.paths[0]?.length ?? 0) - (one.paths[0]?.length ?? 0))
+    .map(({ paths, isRemoved, ...rule }) =>
+      buildRule(paths, rule.backend, [...buildFilters(config, isActivated), ...(isRemoved ? [stripFilter] : [])]),
+    );
+}
+
+/** The paths of a component by the rule that they need: a route has at most 16 rules, and each rule has many paths. */
+function groupPaths({ route }: RoutedComponent): { readonly paths: readonly string[]; readonly isRemoved: boolean }[] {
+  const [path = '/', ...morePaths] = listRoutePaths(route);
+  if (!route.stripPath) return [{ paths: [path, ...morePaths], isRemoved: false }];
+  return [
+    { paths: [path], isRemoved: true },
+    ...(morePaths.length === 0 ? [] : [{ paths: morePaths, isRemoved: false }]),
+  ];
+}
+
+const stripFilter = {
+  type: 'URLRewrite',
+  urlRewrite: { path: { type: 'ReplacePrefixMatch', replacePrefixMatch: '/' } },
+};
+
+function buildRule(paths: readonly string[], backend: object, filters: object[]): object {
+  return {
+    matches: paths.map((value) => ({ path: { type: 'PathPrefix', value } })),
+    ...(filters.length === 0 ? {} : { filters }),
+    backendRefs: [backend],
+  };
+}
+
+function buildFilters({ gateway: { hstsSeconds } }: InstallationConfig, isActivated: boolean): object[] {
   const https = { name: 'Strict-Transport-Security', value: `max-age=${hstsSeconds}` };
-  const filters = [
+  return [
     // The activator reads and removes it; an app must never get it from anybody.
     ...(isActivated ? [] : [{ type: 'RequestHeaderModifier', requestHeaderModifier: { remove: [probeHeader] } }]),
     ...(hstsSeconds === 0 ? [] : [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set: [https] } }]),
   ];
-  return filters.length === 0 ? {} : { filters };
+}
+
+/** A wanted route and what there is of it. */
+interface RoutePair {
+  readonly manifest: Manifest;
+  readonly cached: HttpRoute | undefined;
+}
+
+function judgeRoutePair({ manifest, cached }: RoutePair, config: InstallationConfig): Outcome {
+  const host = formatAppHost(manifest.metadata.name, config.site);
+  return cached === undefined || !isApplied(cached, manifest)
+    ? createWaitingOutcome('RoutePending', `The route for ${host} is being created.`)
+    : judgeRoute(cached, config, host);
+}
+
+function reportRouted(outcomes: readonly Outcome[]): Outcome {
+  const [only] = outcomes;
+  return only !== undefined && outcomes.length === 1
+    ? only
+    : createDoneOutcome('Routed', outcomes.map(({ message }) => message).join(' '));
 }
 
 /** A verdict counts only for this generation of the route: an older one may be about another host. */

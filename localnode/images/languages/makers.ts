@@ -169,7 +169,12 @@ async function download(name: string, address: string, digest: string): Promise<
   const present = await readFile(file).catch(() => undefined);
   if (present !== undefined && computeDigest(present, digest) === digest) return file;
   await mkdir(folder, { recursive: true });
-  const answer = await fetch(address);
+  const answer = await fetch(address).catch((error: unknown) => {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    throw new Error(`${address} cannot be downloaded: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause: error,
+    });
+  });
   if (!answer.ok) throw new Error(`${address} answers ${answer.status} ${answer.statusText}`);
   const bytes = Buffer.from(await answer.arrayBuffer());
   const actual = computeDigest(bytes, digest);

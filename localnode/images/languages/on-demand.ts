@@ -1,4 +1,5 @@
-// Base images built only on request: those that plans for further languages use, and those that authors name in FROM.
+// Base images built when an app first needs them: those that plans for further languages use, and those that authors name
+// in FROM.
 import {
   createBuildpackDepsImage,
   createDebianImage,
@@ -224,4 +225,4 @@ export const onDemand: readonly ImageRecipe[] = [
   createUvImage('0.9.26', '0.9'),
   createUvImage('0.9.24'),
   ...['3.12', '3.13', '3.14'].map(createUvPythonImage),
-].map((image): ImageRecipe => ({ ...image, on: 'demand' }));
+].map((image): ImageRecipe => ({ ...image, on: 'demand', compression: 'zstd' }));

@@ -3,7 +3,8 @@
 import { spawn } from 'node:child_process';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { computeContentKey, readText, writeText } from '../../files.ts';
+import { computeContentKey, computeFolderKey, readText, writeText } from '../../files.ts';
+import { paths } from '../../paths.ts';
 import { waitFor } from '../../shell.ts';
 
 export interface ProcessSpec {
@@ -174,4 +175,34 @@ export async function stopProcess(processFolders: ProcessFolders, name: string, 
 export async function writeConfigFile(path: string, text: string, mode = 0o600): Promise<string> {
   await writeText(path, text, mode);
   return text;
+}
+
+/** A program of this checkout: its main file, and the folders whose change restarts it. */
+interface Program {
+  readonly main: string;
+  readonly sources: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Builds the process of a program that talks to the cluster. */
+export async function buildProgramSpec(
+  processFolders: ProcessFolders,
+  name: string,
+  { main, sources, env }: Program,
+): Promise<ProcessSpec> {
+  return {
+    name,
+    command: process.execPath,
+    args: [join(paths.root, main)],
+    env: {
+      ...env,
+      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+      MOORAGE_CACHE: paths.cache,
+    },
+    inputs: [
+      (await readText(paths.kubeconfig)) ?? '',
+      ...(await Promise.all(sources.map((folder) => computeFolderKey(join(paths.root, folder))))),
+    ],
+    isReady: async () => (await findProcess(processFolders, name)) !== undefined,
+  };
 }

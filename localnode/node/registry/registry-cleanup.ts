@@ -4,11 +4,9 @@ import type { Kubectl } from '../../kubectl.ts';
 import { collect, isWorthwhile, graceMs, imageUsers, extractNames } from '../../registry/storage.ts';
 import { run } from '../../shell.ts';
 import { getUnpackedFolder } from '../daemons/packages.ts';
-import { ensureProcess, stopProcess, findProcess, type ProcessSpec } from '../daemons/processes.ts';
+import { buildProgramSpec, ensureProcess, stopProcess, findProcess, type ProcessSpec } from '../daemons/processes.ts';
 import { registryConfig, registryFolder, buildRegistrySpec } from './registry.ts';
 import { processFolders } from '../settings.ts';
-import { computeFolderKey, readText } from '../../files.ts';
-import { paths } from '../../paths.ts';
 
 /** Returns the registry's disk use in bytes. */
 export async function measureRegistryBytes(): Promise<number> {
@@ -66,19 +64,11 @@ export async function cleanRegistry(kubectl: Kubectl, bytesBefore: number): Prom
 
 export const collectorName = 'registry-collector';
 
-export async function buildCollectorSpec(): Promise<ProcessSpec> {
-  const sources = ['localnode/registry', 'localnode/node/registry'];
-  return {
-    name: collectorName,
-    command: process.execPath,
-    args: [join(paths.root, 'localnode', 'node', 'registry', 'main.ts')],
-    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', MOORAGE_CACHE: paths.cache },
-    inputs: [
-      (await readText(paths.kubeconfig)) ?? '',
-      ...(await Promise.all(sources.map((folder) => computeFolderKey(join(paths.root, folder))))),
-    ],
-    isReady: async () => (await findProcess(processFolders, collectorName)) !== undefined,
-  };
+export function buildCollectorSpec(): Promise<ProcessSpec> {
+  return buildProgramSpec(processFolders, collectorName, {
+    main: 'localnode/node/registry/main.ts',
+    sources: ['localnode/registry', 'localnode/node/registry'],
+  });
 }
 
 /** Call this before starting or stopping the registry elsewhere. A collection in progress runs to its end. */

@@ -141,7 +141,7 @@ const oracle: Attack = {
     const checked = answers.filter(({ status }) => status === 401).length;
     if (checked === 0 && limited.length === 0)
       return notTried(`No key is checked here: they are answered ${answers[0]?.status ?? 'by nothing'}.`);
-    // Whoever comes after this from the same network may send a key again.
+    // Later attacks from the same network send keys too.
     await delay(Math.max(0, ...limited.map(({ headers }) => Number(headers['retry-after']))) * 1_000);
     return judged(
       limited.length >= inventedKeys - checksAllowed &&

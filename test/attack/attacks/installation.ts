@@ -219,7 +219,12 @@ const policyList = z.object({
   items: z.array(
     z.object({
       spec: z.object({
-        podSelector: z.strictObject({ matchLabels: selected }),
+        podSelector: z.strictObject({
+          matchLabels: selected,
+          matchExpressions: z
+            .array(z.strictObject({ key: z.string(), operator: z.literal('In'), values: z.array(z.string()) }))
+            .default([]),
+        }),
         policyTypes: z.array(z.string()).default([]),
       }),
     }),
@@ -234,8 +239,10 @@ async function findOpenPods(victim: Victim, namespace: string): Promise<string[]
   const policies = policyList.parse(await list('networkpolicies')).items;
   return pods
     .filter(({ metadata: { labels } }) => {
-      const own = policies.filter(({ spec }) =>
-        Object.entries(spec.podSelector.matchLabels).every(([name, value]) => labels[name] === value),
+      const own = policies.filter(
+        ({ spec: { podSelector } }) =>
+          Object.entries(podSelector.matchLabels).every(([name, value]) => labels[name] === value) &&
+          podSelector.matchExpressions.every(({ key, values }) => values.includes(labels[key] ?? '')),
       );
       return ['Ingress', 'Egress'].some((type) => !own.some(({ spec }) => spec.policyTypes.includes(type)));
     })

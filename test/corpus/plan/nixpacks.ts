@@ -14,10 +14,16 @@ const planner = 'nixpacks';
 
 export async function nixpacks(program: string, root: string): Promise<Planned> {
   const { code, stdout, stderr } = await runPlanner(program, ['plan', root, '--format', 'json']);
-  if (code !== 0) return refusal(planner, (stderr || stdout).trim().slice(-300) || 'refused without a word');
+  if (code !== 0) return refusal(planner, extractMessage(stderr || stdout));
   const read = answer.safeParse(JSON.parse(stdout));
   if (!read.success) return refusal(planner, `its plan cannot be read: ${z.prettifyError(read.error)}`);
   return planned(read.data, root);
+}
+
+/** Extracts the message that precedes the stack trace. */
+export function extractMessage(output: string): string {
+  const [words = ''] = output.split(/^\s*Stack backtrace:/m);
+  return words.trim().slice(-300) || 'refused without a word';
 }
 
 export function planned(plan: z.output<typeof answer>, root: string): Planned {

@@ -1,25 +1,29 @@
 // What any planner says of a repository, in one shape, so that all are judged by the same rule.
+import { z } from 'zod';
 import { expand } from './scripts.ts';
 
-export interface Planned {
-  readonly planner: string;
-  readonly refused: boolean;
+export const planned = z.object({
+  planner: z.string(),
+  refused: z.boolean(),
   /** Why it was refused, or why this plan. */
-  readonly why: string;
+  why: z.string(),
+  /** It was refused because an address of the internet was out of reach while it was planned. */
+  unreachable: z.boolean().optional(),
   /** `static` when files are all that is served. */
-  readonly strategy?: string | undefined;
+  strategy: z.string().optional(),
   /** Of the app; `.` at the top. */
-  readonly folder: string;
-  readonly start: string;
+  folder: z.string(),
+  start: z.string(),
   /** Every command of the build, a line each. */
-  readonly build: string;
+  build: z.string(),
   /** The served folder of a static plan, seen from the folder. */
-  readonly serves?: string | undefined;
-  readonly port?: number | undefined;
+  serves: z.string().optional(),
+  port: z.number().optional(),
   /** Path of the author's Dockerfile, when that is built. */
-  readonly dockerfile?: string | undefined;
-  readonly services?: readonly string[] | undefined;
-}
+  dockerfile: z.string().optional(),
+  services: z.array(z.string()).optional(),
+});
+export type Planned = Readonly<z.output<typeof planned>>;
 
 export function refusal(planner: string, why: string): Planned {
   return { planner, refused: true, why, folder: '.', start: '', build: '' };

@@ -42,18 +42,27 @@ const languages: readonly (readonly [string, RegExp])[] = [
 
 export async function railpack(program: string, root: string): Promise<Planned> {
   const { code, stdout, stderr } = await runPlanner(program, ['plan', root]);
-  if (code !== 0) return refusal(planner, wordsOf(`${stdout}\n${stderr}`));
+  if (code !== 0) return refuse(extractMessage(`${stdout}\n${stderr}`));
   const read = answer.safeParse(JSON.parse(stdout));
   if (!read.success) return refusal(planner, `its plan cannot be read: ${z.prettifyError(read.error)}`);
   const made = planned(read.data, root);
-  return made.refused ? refusal(planner, await complaints(program, root)) : made;
+  return made.refused ? refuse(await complaints(program, root)) : made;
+}
+
+/** Messages about a version that mise or Docker Hub did not return. */
+const asking =
+  /\bno version available for\b|\bfailed to (?:get latest|resolve) version\b|\bno such host\b|\bdns error\b/i;
+
+export function refuse(words: string): Planned {
+  const refused = refusal(planner, words);
+  return asking.test(words) ? { ...refused, unreachable: true } : refused;
 }
 
 /** It prints a plan whatever it lacks; what it lacks is in its words for a person. */
 async function complaints(program: string, root: string): Promise<string> {
   const { stdout } = await runPlanner(program, ['info', root]);
   const lines = stripVTControlCharacters(stdout).split('\n');
-  return wordsOf(lines.filter((line) => /[✖⚠]/.test(line)).join('\n'));
+  return extractMessage(lines.filter((line) => /[✖⚠]/.test(line)).join('\n'));
 }
 
 export function planned(plan: Answer, root: string): Planned {
@@ -79,8 +88,8 @@ function servedBy(plan: Answer): string {
   return path === '' ? '.' : path;
 }
 
-/** The last of its lines, without colours. */
-function wordsOf(output: string): string {
+/** Extracts the last lines, without colours. */
+function extractMessage(output: string): string {
   const lines = stripVTControlCharacters(output)
     .split('\n')
     .map((line) => line.trim());

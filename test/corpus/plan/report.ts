@@ -5,19 +5,21 @@ import type { PlanRow } from './plan.ts';
 export function planTable(
   rows: readonly PlanRow[],
   missing: readonly { repo: string; why: string }[],
-  hidden: boolean,
+  { hidden, note }: { readonly hidden: boolean; readonly note?: string | undefined },
 ): string {
   const planners = [...new Set(rows.map(({ planner, version }) => `${planner} ${version}`))];
   const of = (name: string): PlanRow[] => rows.filter(({ planner, version }) => `${planner} ${version}` === name);
   const counts = planners.map((name) => {
     const count = (verdict: string): number => of(name).filter(({ judgment }) => judgment.verdict === verdict).length;
     const all = of(name).length;
+    const unreachable = of(name).filter(({ planned }) => planned.unreachable === true).length;
     const refusals = of(name).filter(({ judgment, planned }) => judgment.verdict === 'right' && planned.refused).length;
     return [
       name,
       all,
       ...['right', 'wrong', 'refused'].map((each) => `${count(each)} (${percent(count(each), all)})`),
       refusals,
+      unreachable,
     ];
   });
   const repositories = [...new Map(rows.map((row) => [row.repo, row])).values()];
@@ -28,7 +30,11 @@ export function planTable(
   ]);
   return [
     `# Plans of the corpus, Dockerfiles ${hidden ? 'hidden' : 'as they are'}`,
-    markdownTable(['planner', 'repositories', 'right', 'wrong', 'refused', 'of the right, refusals'], counts),
+    markdownTable(
+      ['planner', 'repositories', 'right', 'wrong', 'refused', 'of the right, refusals', 'for want of the network'],
+      counts,
+    ),
+    ...(note === undefined ? [] : [note]),
     ...(missing.length === 0 ? [] : [`Not available: ${missing.map(({ repo }) => repo).join(', ')}.`]),
     ...planners.flatMap((name) => faults(name, of(name))),
     ...ports(rows),

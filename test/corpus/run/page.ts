@@ -44,7 +44,9 @@ const thrown = z.looseObject({
     exception: z.looseObject({ description: z.string().optional() }).optional(),
   }),
 });
-const seen = z.object({ result: z.object({ value: z.object({ text: z.string(), elements: z.number() }) }) });
+const seen = z.object({
+  result: z.object({ value: z.object({ text: z.string(), elements: z.number(), isRunning: z.boolean() }) }),
+});
 
 /** These go on as long as the page is open, or never have an answer that is seen. */
 const endless: ReadonlySet<string> = new Set(['EventSource', 'WebSocket', 'Ping']);
@@ -52,7 +54,10 @@ const endless: ReadonlySet<string> = new Set(['EventSource', 'WebSocket', 'Ping'
 const look = `({
   text: (document.body?.innerText ?? '').slice(0, 20000),
   elements: document.body?.getElementsByTagName('*').length ?? 0,
+  isRunning: document.querySelector('[data-testid="stStatusWidget"], ._dash-loading') !== null,
 })`;
+/** Streamlit shows that the script of the page still runs, and until then an empty page. */
+const runningTurns = 18;
 
 /** Visits one address in a browser of its own. */
 export async function visit(
@@ -66,9 +71,11 @@ export async function visit(
     await tab.send('Page.navigate', { url: url.href });
     await Promise.race([loaded, delay(loadMs)]);
     const waits = (): boolean => [...requests.values()].some(({ type, status }) => status === 0 && !endless.has(type));
+    const readPage = async (): Promise<{ text: string; elements: number; isRunning: boolean }> =>
+      seen.parse(await tab.send('Runtime.evaluate', { expression: look, returnByValue: true })).result.value;
     for (let turn = 0; turn < 6 && (turn === 0 || waits()); turn += 1) await delay(settleMs);
-    const { text, elements } = seen.parse(await tab.send('Runtime.evaluate', { expression: look, returnByValue: true }))
-      .result.value;
+    for (let turn = 0; turn < runningTurns && (await readPage()).isRunning; turn += 1) await delay(settleMs);
+    const { text, elements } = await readPage();
     if (screenshot !== undefined) await photograph(tab, screenshot);
     const all = [...requests.values()];
     const status = all.findLast(({ type }) => type === 'Document')?.status ?? 0;

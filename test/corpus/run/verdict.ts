@@ -45,7 +45,12 @@ function pageFaults(page: Page): string[] {
   if (!answered(status)) return [`the page answers ${status}`];
   const shown = broken.exec(text)?.[0];
   if (shown !== undefined) return [`the page shows "${shown}"`];
-  return isEmpty(page) && status < 400 ? ['the page is empty'] : [];
+  return isEmpty(page) && status < 400 ? [`the page is empty${describeException(page)}`] : [];
+}
+
+/** The first exception of a script explains an empty page. */
+function describeException({ exceptions: [first] }: Page): string {
+  return first === undefined ? '' : `: its script failed with "${(first.split('\n')[0] ?? '').slice(0, 200)}"`;
 }
 
 function smallFaults(own: readonly Request[]): string[] {

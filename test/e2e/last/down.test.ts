@@ -53,5 +53,6 @@ test('down leaves no process, mount, device, table, route, control group or stat
     globSync('/sys/fs/cgroup/**/{kubepods,moorage}*', { exclude: (name) => name.includes('.slice') }),
     [],
   );
-  for (const folder of [paths.state, paths.run]) assert.ok(!existsSync(folder), `${folder} is gone`);
+  for (const folder of [paths.state, `${paths.state}.removed`, paths.run])
+    assert.ok(!existsSync(folder), `${folder} is gone`);
 });

@@ -8,6 +8,7 @@ import { parseRepository } from '../../../lib/repository.ts';
 import { readOperatorConfig } from '../../../controller/config.ts';
 import { hashBuildInputs, formatJobName, buildPipelineJob } from '../../../controller/steps/build/job.ts';
 import * as appObjects from '../../../controller/steps/deploy/objects.ts';
+import { buildPodTemplate } from '../../../controller/steps/deploy/pod-template.ts';
 import { buildRoute } from '../../../controller/steps/route/route.ts';
 import { hostedApp, spec as specSchema } from '../../../crds/hosted-app.ts';
 import { hostedApps, pods } from '../../../controller/objects/kinds.ts';
@@ -106,7 +107,7 @@ test("accepts from the operator everything that it creates with the chart's sett
   });
   const commit = '0123456789'.repeat(4);
   const inputs = hashBuildInputs(app);
-  const { template } = appObjects.buildPodTemplate(
+  const { template } = buildPodTemplate(
     app,
     config,
     { image: `registry.example.org/apps/hello@sha256:${'0'.repeat(64)}`, commit, port: 8080 },
@@ -396,6 +397,8 @@ const rights: readonly (readonly [Right, boolean])[] = [
     'persistentvolumeclaims',
     'networkpolicies@networking.k8s.io',
     'httproutes@gateway.networking.k8s.io',
+    'jobs@batch',
+    'cronjobs@batch',
   ].flatMap((what) =>
     ['list', 'watch', 'create', 'patch', 'delete'].map(
       (verb) => [{ who: 'operator', verb, what, where: 'moorage-apps' }, true] as const,
@@ -406,7 +409,8 @@ const rights: readonly (readonly [Right, boolean])[] = [
   ),
   [{ who: 'operator', verb: 'watch', what: 'pods', where: 'moorage-builds' }, true],
   [{ who: 'operator', verb: 'create', what: 'pods', where: 'moorage-builds' }, false],
-  [{ who: 'operator', verb: 'create', what: 'jobs@batch', where: 'moorage-apps' }, false],
+  [{ who: 'operator', verb: 'create', what: 'cronjobs@batch', where: 'moorage-builds' }, false],
+  [{ who: 'operator', verb: 'create', what: 'jobs@batch', where: 'moorage-system' }, false],
   [
     {
       who: 'operator',
@@ -444,7 +448,9 @@ const rights: readonly (readonly [Right, boolean])[] = [
   [{ who: 'api', verb: 'get', what: 'pods/log', where: 'moorage-builds' }, true],
   [{ who: 'api', verb: 'get', what: 'pods/log', where: 'moorage-apps' }, false],
   [{ who: 'api', verb: 'list', what: 'pods', where: 'moorage-builds' }, false],
-  [{ who: 'api', verb: 'create', what: 'jobs@batch', where: 'moorage-builds' }, false],
+  ...['moorage-apps', 'moorage-builds'].map(
+    (where) => [{ who: 'api', verb: 'create', what: 'jobs@batch', where }, false] as const,
+  ),
 ];
 
 test('operator and API have the permissions that they need, and no others', async () => {

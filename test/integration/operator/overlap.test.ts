@@ -53,10 +53,16 @@ test("a reconcile of the old app neither deletes the new one's pipeline nor writ
   const caches = {
     apps: { ...none, get: () => old },
     jobs: { ...none, listByIndex: () => [job], list: () => [job] },
-    ...Object.fromEntries(
-      ['pipelinePods', 'deployments', 'services', 'policies', 'claims', 'pods', 'routes'].map((name) => [name, none]),
-    ),
-  } as unknown as Caches;
+    pipelinePods: none,
+    deployments: none,
+    services: none,
+    policies: none,
+    claims: none,
+    pods: none,
+    routes: none,
+    taskJobs: none,
+    cronJobs: none,
+  } satisfies Record<keyof Caches, object> as unknown as Caches;
   const lookups = { start: () => undefined, take: () => undefined, forget: () => undefined };
   const reconcile = createReconciler({
     client: world.client,

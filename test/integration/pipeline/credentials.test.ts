@@ -97,7 +97,7 @@ test('does not run git next to the builder, and reports it to the author', async
   ].entries()) {
     const ended = await lab.through(`git-${index}`, {
       fixture: 'static',
-      files: { Dockerfile: `FROM debian:bookworm-slim\nADD ${source} /src\n` },
+      files: { Dockerfile: `FROM debian:bookworm-slim\nADD ${source} /src\nCMD ["/src/server"]\n` },
     });
     assert.equal(ended.code, 42, ended.log.slice(-2000));
     const [finding] = z

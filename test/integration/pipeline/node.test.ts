@@ -58,7 +58,7 @@ test('installs, builds and starts a Bun app with Bun', async () => {
 test("an author's step cannot print one of our warnings", async () => {
   const ended = await lab.through('forged', {
     fixture: 'static',
-    files: { Dockerfile: 'FROM debian:bookworm-slim\nRUN echo "moorage-warning: lockfile x"\nCMD ["true"]\n' },
+    files: { Dockerfile: 'FROM debian:bookworm-slim\nRUN echo "moorage-warning: lockfile x"\nCMD ["./server"]\n' },
   });
   assert.equal(ended.code, 0, ended.log.slice(-3000));
   assert.match(ended.log, /^#\d+ [\d.]+ moorage-warning: lockfile x$/m);

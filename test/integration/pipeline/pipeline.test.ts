@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { formatCacheRepository, cacheTags } from '../../../crds/names.ts';
-import { buildResult } from '../../../controller/pipeline/contract.ts';
+import { buildResult, unpreparedExitCode } from '../../../controller/pipeline/contract.ts';
 import { answerOf, inspect } from '../../support/pipeline/images.ts';
 import { labUid, startLab, type Lab } from '../../support/pipeline/lab.ts';
 import type { RepositoryContent } from '../../support/pipeline/repositories.ts';
@@ -12,6 +12,9 @@ beforeAll(async () => {
   lab = await startLab();
 });
 afterAll(() => lab.stop());
+
+/** Without it, a Dockerfile is taken for one to develop in, and the other files are planned. */
+const start = 'CMD ["./server"]\n';
 
 const apps: readonly { fixture: string; port: number; path: string; answer: RegExp }[] = [
   { fixture: 'dockerfile-app', port: 8000, path: '/', answer: /Good day from a Dockerfile/ },
@@ -127,7 +130,12 @@ test('a build step reaches neither credentials nor the builder, and gains no pri
   const ended = await lab.through('prying', {
     fixture: 'static',
     files: {
-      Dockerfile: ['FROM debian:bookworm-slim', ...steps.map((step) => `RUN echo "> "; ${step}`), ''].join('\n'),
+      Dockerfile: [
+        'FROM debian:bookworm-slim',
+        ...steps.map((step) => `RUN echo "> "; ${step}`),
+        'CMD ["./server"]',
+        '',
+      ].join('\n'),
     },
   });
   assert.equal(ended.code, 0, ended.log.slice(-3000));
@@ -139,15 +147,25 @@ test('a build step reaches neither credentials nor the builder, and gains no pri
   assert.match(ended.log, /CapEff:\s+00000000a80405fb/);
 });
 
+test('a build ends at once if the installation still has to make one of its images', async () => {
+  const imagesOnDemand = ['golang:1.26-bookworm', 'debian:bookworm-slim'];
+  const dockerfile = `ARG GO=1.26\nFROM golang:\${GO}-bookworm AS build\nFROM debian:bookworm-slim\n${start}`;
+  const content = { fixture: 'static', files: { Dockerfile: dockerfile } };
+  const ended = await lab.through('unprepared', content, { imagesOnDemand });
+  assert.equal(ended.code, unpreparedExitCode, ended.log.slice(-2000));
+  assert.deepEqual(ended.message, { unprepared: ['golang:1.26-bookworm'] });
+  assert.doesNotMatch(ended.log, /load build definition/);
+});
+
 test('a Dockerfile cannot use the images of other apps', async () => {
   const victim = await lab.through('victim', { fixture: 'static' });
   const { image } = buildResult.parse(victim.message);
   for (const [index, dockerfile] of [
-    `FROM ${image}\n`,
-    `ARG NAME=${image}\nFROM \${NAME}\n`,
-    `FROM debian:bookworm-slim\nCOPY --from=${image} /srv /srv\n`,
-    `FROM ${image.slice(lab.registry.host.length + 1)}\n`,
-    `FROM ${image.replace(lab.registry.host, lab.registry.proxy.host)}\n`,
+    `FROM ${image}\n${start}`,
+    `ARG NAME=${image}\nFROM \${NAME}\n${start}`,
+    `FROM debian:bookworm-slim\nCOPY --from=${image} /srv /srv\n${start}`,
+    `FROM ${image.slice(lab.registry.host.length + 1)}\n${start}`,
+    `FROM ${image.replace(lab.registry.host, lab.registry.proxy.host)}\n${start}`,
   ].entries()) {
     const content = { fixture: 'static', files: { Dockerfile: dockerfile } };
     const ended = await lab.through(`thief-${index}`, content, {}, 'cold');
@@ -178,7 +196,7 @@ const failures: readonly {
     name: 'a step that fails',
     content: {
       fixture: 'static',
-      files: { Dockerfile: 'FROM debian:bookworm-slim\n\nRUN echo first \\\n && not-a-program\n' },
+      files: { Dockerfile: `FROM debian:bookworm-slim\n\nRUN echo first \\\n && not-a-program\n${start}` },
     },
     rule: 'build/failed',
     file: 'Dockerfile',
@@ -188,7 +206,7 @@ const failures: readonly {
   },
   {
     name: 'a file that is not there',
-    content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\nCOPY missing.txt /\n' } },
+    content: { fixture: 'static', files: { Dockerfile: `FROM debian:bookworm-slim\nCOPY missing.txt /\n${start}` } },
     rule: 'build/file-missing',
     file: 'Dockerfile',
     line: 2,
@@ -196,7 +214,7 @@ const failures: readonly {
   },
   {
     name: 'an unknown instruction',
-    content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\nRUNN true\n' } },
+    content: { fixture: 'static', files: { Dockerfile: `FROM debian:bookworm-slim\nRUNN true\n${start}` } },
     rule: 'dockerfile/invalid',
     file: 'Dockerfile',
     line: 2,
@@ -204,7 +222,7 @@ const failures: readonly {
   },
   {
     name: 'a base image that is not there',
-    content: { fixture: 'static', files: { Dockerfile: '# a comment\nFROM debian:no-such-tag\n' } },
+    content: { fixture: 'static', files: { Dockerfile: `# a comment\nFROM debian:no-such-tag\n${start}` } },
     rule: 'build/base-image',
     file: 'Dockerfile',
     line: 2,
@@ -212,7 +230,10 @@ const failures: readonly {
   },
   {
     name: 'a privilege that is not given',
-    content: { fixture: 'static', files: { Dockerfile: 'FROM debian:bookworm-slim\nRUN --security=insecure true\n' } },
+    content: {
+      fixture: 'static',
+      files: { Dockerfile: `FROM debian:bookworm-slim\nRUN --security=insecure true\n${start}` },
+    },
     rule: 'build/failed',
     file: 'Dockerfile',
     message: /security\.insecure/,
@@ -237,7 +258,7 @@ for (const [index, { name, content, rule, file, line, message, log }] of failure
 test("reports BuildKit's own checks as warnings with their line", async () => {
   const ended = await lab.through('checked', {
     fixture: 'static',
-    files: { Dockerfile: 'FROM debian:bookworm-slim as base\nENV API_TOKEN=abc\nCMD sleep 1\n' },
+    files: { Dockerfile: 'FROM debian:bookworm-slim as base\nENV API_TOKEN=abc\nCMD ./server\n' },
   });
   assert.equal(ended.code, 0, ended.log.slice(-2000));
   const found = buildResult

@@ -62,6 +62,15 @@ const idle = {
   ...endless,
   input: { ...code('await new Promise((resolve) => setTimeout(resolve, 50_000))'), limitMs: 60_000 },
 };
+/** Resolves `accepted` once a pod has taken the call, or none has. */
+function watchAcceptance(): { accepted: Promise<undefined>; waiting: NonNullable<WorkerCall['waiting']> } {
+  const { promise: accepted, resolve } = Promise.withResolvers<undefined>();
+  const waiting: NonNullable<WorkerCall['waiting']> = (wait) =>
+    wait.finally(() => {
+      resolve(undefined);
+    });
+  return { accepted, waiting };
+}
 const short = { module, input: code('1 + 1'), memoryMb: 192 };
 
 describe("a workers' pod", () => {
@@ -76,11 +85,12 @@ describe("a workers' pod", () => {
     const port = await findFreePort();
     const pod = await startPod(port);
     const workers = client(port);
+    const { accepted, waiting } = watchAcceptance();
     const lost = assert.rejects(
-      workers.run(idle, by('one')),
+      workers.run(idle, by('one', { waiting })),
       isProblem('tool-busy', /The worker of this call was stopped\. Try again in 5 seconds\./),
     );
-    await sleep(1_500);
+    await accepted;
     pod.kill('SIGKILL');
     await lost;
     const meanwhile = workers.run(short, by('other'));
@@ -97,20 +107,21 @@ describe("a workers' pod", () => {
     const port = await findFreePort();
     const pod = await startPod(port);
     const workers = client(port);
+    const { accepted, waiting } = watchAcceptance();
     const running = workers.run(
       { module, input: code('await new Promise((resolve) => setTimeout(resolve, 4_000)); "done"'), memoryMb: 192 },
-      by('one'),
+      by('one', { waiting }),
     );
-    await sleep(2_000);
+    await accepted;
     // The same caller, who has its share already: it waits.
-    const waiting = workers.run(short, by('one'));
+    const queued = workers.run(short, by('one'));
     await sleep(500);
     const exited = once(pod, 'exit');
     pod.kill('SIGTERM');
     assert.match(JSON.stringify(await running), /done/);
     assert.deepEqual(await exited, [0, null]);
     await startPod(port);
-    await waiting;
+    await queued;
   });
 
   test('stops the work of a call whose caller has disconnected', async () => {

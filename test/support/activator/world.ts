@@ -27,10 +27,16 @@ export interface ActivatorWorld {
   /** How the app stands from now on. */
   show(view: Partial<AppView['view']>): void;
   /** Its pods from now on, by the ports that they listen on. */
-  run(...pods: { readonly port: number; readonly isReady?: boolean }[]): void;
+  run(...pods: RunningPod[]): void;
   /** Called when a rest is to end. */
   onAsk: (number: number) => void;
   stop(): Promise<void>;
+}
+
+interface RunningPod {
+  readonly port: number;
+  readonly isReady?: boolean;
+  readonly components?: PodView['view']['components'];
 }
 
 export const host = 'hello.apps.test';
@@ -113,11 +119,11 @@ export async function startActivator(
     run(...all) {
       generation += 1;
       pods.replace(
-        all.map(({ port, isReady = true }, index) => ({
+        all.map(({ port, isReady = true, components }, index) => ({
           apiVersion: 'v1',
           kind: 'Pod',
           metadata: metadata(`hello-${generation}-${index}`, `pod-${generation}-${index}`),
-          view: { app: 'hello', address: '127.0.0.1', port, isReady },
+          view: { app: 'hello', address: '127.0.0.1', port, isReady, components },
         })),
       );
     },

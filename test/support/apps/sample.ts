@@ -31,6 +31,7 @@ export interface AppsSample extends Pick<Api, 'app' | 'apps' | 'models'> {
 export interface AppsSampleOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly operationDiscovery?: AppsOptions['operationDiscovery'];
+  readonly mcpSessions?: AppsOptions['mcpSessions'];
   /** Makes the tools beside the operations; default: sample tools. */
   readonly make?: (services: ToolDependencies) => readonly Tool[];
 }
@@ -38,6 +39,7 @@ export interface AppsSampleOptions {
 export async function sampleAppsServer({
   environment = {},
   operationDiscovery = { everyMs: 20, staleMs: 60_000, limitMs: 30_000 },
+  mcpSessions = {},
   make = () => sampleTools,
 }: AppsSampleOptions = {}): Promise<AppsSample> {
   const registry = new Registry();
@@ -60,6 +62,7 @@ export async function sampleAppsServer({
     makeTools: make,
     guides: [],
     operationDiscovery,
+    mcpSessions,
   });
   await api.models.ready;
   api.start();

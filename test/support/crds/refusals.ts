@@ -12,6 +12,7 @@ const withSource = (fields: object): Refusal['given'] => ({ source: { ...source,
 const withBuild = (build: object): Refusal['given'] => ({ source, build });
 const withRun = (run: object): Refusal['given'] => ({ source, run });
 const withServices = (services: object[]): Refusal['given'] => ({ source, services });
+const withComponents = (...components: object[]): Refusal['given'] => ({ source, components });
 const variable = { name: 'MODEL', value: 'small' };
 const volume = { name: 'data', path: '/data', size: '1Gi' };
 const secret = { name: 'KEY', secret: 'keys', key: 'one' };
@@ -162,6 +163,20 @@ export const refusals: readonly Refusal[] = [
     what: 'a waiver without a word of reason',
     given: { source, review: { waivers: [{ rule: 'license/missing', reason: ' ' }] } },
     fix: /must say, on one line, why/,
+  },
+  {
+    what: 'two components with one path, which is a further path of both',
+    given: withComponents(
+      { name: 'web' },
+      { name: 'api', route: { path: '/api', morePaths: ['/ws'] } },
+      { name: 'live', route: { path: '/live', morePaths: ['/feed', '/ws'] } },
+    ),
+    fix: /two web components have a path in common/,
+  },
+  {
+    what: 'two components with one path, which is the first path of one of them',
+    given: withComponents({ name: 'web' }, { name: 'api', route: { path: '/api', morePaths: ['/'] } }),
+    fix: /two web components have a path in common/,
   },
   { what: 'a share above 1', given: { source, author: { share: '1.5' } }, fix: /decimal from 0 to 1/ },
   {

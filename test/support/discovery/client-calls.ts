@@ -48,6 +48,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   createEmbeddings: { model: 'alpha-v4-flash', input: 'Hello' },
   callAgent: { jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id: '1' } },
   callApp: { method: 'GET', path: '/' },
+  callAppTool: { arguments: {} },
   openDispute: { month: '2026-01', message: 'A visit is missing.' },
   submitRepository: { repo: 'https://git.test/octo/chat' },
 };

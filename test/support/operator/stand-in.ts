@@ -173,13 +173,19 @@ export const createReviewEnd = (more: object = {}): ContainerStatus =>
 /** An image of the app of a Job, as its pipeline would push it. */
 export const formatImage = ({ metadata }: Job, character: string): string =>
   `registry.test/${formatImageRepository({ name: metadata.labels?.[labels.app] ?? '', uid: metadata.annotations?.[annotations.appUid] ?? '' })}@sha256:${character.repeat(64)}`;
-export const createBuildEnd = (image: string): ContainerStatus =>
-  createEndedContainer('build', 0, { image, port: 8000 });
+export const createBuildEnd = (image: string, more: object = {}): ContainerStatus =>
+  createEndedContainer('build', 0, { image, port: 8000, ...more });
 
-/** Takes a started Job to its good end. */
-export async function buildWell(client: Client, job: Job, commit: string, image: string): Promise<void> {
+/** Completes a started Job. @param more what the build reports in addition to its image */
+export async function buildWell(
+  client: Client,
+  job: Job,
+  commit: string,
+  image: string,
+  more: object = {},
+): Promise<void> {
   await startJob(client, job);
-  await writePod(client, job, [createCloneEnd(commit), createReviewEnd(), createBuildEnd(image)], 'Succeeded');
+  await writePod(client, job, [createCloneEnd(commit), createReviewEnd(), createBuildEnd(image, more)], 'Succeeded');
   await completeJob(client, job);
 }
 
@@ -229,9 +235,26 @@ function podName(deployment: Deployment): string {
   return `${deployment.metadata.name}-${deployment.metadata.generation ?? 0}`;
 }
 
-/** Makes the pod of a Deployment's present template and writes how its container stands. */
-async function writeAppPod(client: Client, deployment: Deployment, status: Partial<ContainerStatus>): Promise<void> {
+const named = z.array(z.object({ name: z.string() })).default([]);
+
+/** Makes the pod of a Deployment's present template and writes how its containers stand, those in `others` differently. */
+export async function writeAppPod(
+  client: Client,
+  deployment: Deployment,
+  status: Partial<ContainerStatus>,
+  others: Readonly<Record<string, Partial<ContainerStatus>>> = {},
+): Promise<void> {
   const { template } = templated.parse(deployment.spec);
+  const toStatuses = (list: unknown): object[] =>
+    named.parse(list).map(({ name }) => ({
+      name,
+      image: 'none',
+      imageID: '',
+      ready: false,
+      restartCount: 0,
+      ...status,
+      ...others[name],
+    }));
   const ref = { name: podName(deployment), namespace: apps };
   if ((await client.get(pods, ref)) === undefined) {
     await client.create(pods, {
@@ -241,7 +264,8 @@ async function writeAppPod(client: Client, deployment: Deployment, status: Parti
       spec: template.spec,
     });
   }
-  const ready = status.ready === true ? 'True' : 'False';
+  const isReady = [status, ...Object.values(others)].every((each) => each.ready === true);
+  const ready = isReady ? 'True' : 'False';
   await applyStatus(
     client,
     pods,
@@ -249,7 +273,8 @@ async function writeAppPod(client: Client, deployment: Deployment, status: Parti
     {
       phase: 'Running',
       conditions: [{ type: 'Ready', status: ready, lastTransitionTime: time(), lastProbeTime: time() }],
-      containerStatuses: [{ name: 'app', image: 'none', imageID: '', ready: false, restartCount: 0, ...status }],
+      initContainerStatuses: toStatuses(template.spec['initContainers']),
+      containerStatuses: toStatuses(template.spec['containers']),
     },
     manager,
   );

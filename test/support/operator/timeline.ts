@@ -4,7 +4,7 @@ import type { HostedAppSpec, HostedAppStatus } from '../../../crds/hosted-app.ts
 import { annotations } from '../../../crds/names.ts';
 import type { ContainerStatus, Deployment, Pod } from '../../../controller/objects/kinds.ts';
 import type { Action } from '../../../controller/reconcile/outcome.ts';
-import type { Snapshot } from '../../../controller/reconcile/snapshot.ts';
+import type { ProbeResult, Snapshot } from '../../../controller/reconcile/snapshot.ts';
 import type { KubeObject, Manifest } from '../../../lib/kubernetes/index.ts';
 import {
   app,
@@ -21,9 +21,10 @@ import {
 
 /**
  * How a commit behaves. `restless` is ready at once and crashes every 30 s, `shaky` does so four times and serves then,
- * `broken` crashes at once.
+ * `broken` crashes at once. `faulty` is ready and responds with errors, `fading` does so after 20 s, `mute` accepts
+ * connections and does not respond.
  */
-export type Behaviour = 'good' | 'restless' | 'shaky' | 'broken';
+export type Behaviour = 'good' | 'restless' | 'shaky' | 'broken' | 'faulty' | 'fading' | 'mute';
 
 interface SimulatedPod {
   readonly name: string;
@@ -50,7 +51,11 @@ export interface Moment {
 }
 
 const stepSeconds = 10;
-const lifeSeconds: Readonly<Record<Behaviour, number>> = { good: Infinity, restless: 30, shaky: 30, broken: 0 };
+const lifeSeconds: Readonly<Record<Behaviour, number>> = {
+  ...{ good: Infinity, restless: 30, shaky: 30, broken: 0 },
+  ...{ faulty: Infinity, fading: Infinity, mute: Infinity },
+};
+const fadingSeconds = 20;
 const readyAfterSeconds = 5;
 
 export interface Timeline {
@@ -75,6 +80,8 @@ interface SimulatedWorld {
   second: number;
   made: number;
   last: Moment | undefined;
+  /** A probe was started at the last reconcile. */
+  isProbing: boolean;
 }
 
 /** @param options further members of each snapshot @param world what it begins with; empty by default */
@@ -92,6 +99,7 @@ export function createTimeline(
     second: 0,
     made: 0,
     last: undefined,
+    isProbing: false,
   },
 ): Timeline {
   function rollOut(of: Deployment): void {
@@ -154,12 +162,14 @@ export function createTimeline(
       route: world.route,
       deployment: world.deployment === undefined ? undefined : withCounts(world.deployment, world.pods, ready),
       trial: { deployment: world.trial, pods: world.trying.map((pod) => toPod(pod)) },
+      probe: world.isProbing ? probePods(ready, world.second) : undefined,
       ...options,
     });
     const { decision, status: next } = decideStatus(snapshot);
     world.status = next;
     world.deployment = createApplied(decision, 'Deployment');
     readTrial(decision.actions.map(({ action }) => action));
+    world.isProbing = decision.actions.some(({ action }) => action.kind === 'probe');
     world.route = createApplied(decision, 'HTTPRoute', accepted);
     const { replicas, template } = readSpec(world.deployment);
     const commits = ready.map(({ marks }) => marks[annotations.commit]?.charAt(0) ?? '?');
@@ -198,6 +208,17 @@ export function createTimeline(
     },
     fork: () => createTimeline(spec, options, structuredClone(world)),
   };
+}
+
+/** What the gateway finds behind the URL. */
+function probePods(ready: readonly SimulatedPod[], second: number): ProbeResult {
+  const [pod] = ready;
+  if (pod === undefined) return { responds: false, status: 503, detail: 'the response was HTTP 503' };
+  if (pod.behaviour === 'mute')
+    return { responds: false, isDoubtful: true, detail: 'there was no response within 5 s' };
+  const isFaded = pod.behaviour === 'fading' && second - (pod.readyAt ?? second) >= fadingSeconds;
+  const status = pod.behaviour === 'faulty' || isFaded ? 500 : 200;
+  return { responds: true, status, detail: `the response was HTTP ${status}` };
 }
 
 const accepted = {

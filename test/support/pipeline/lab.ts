@@ -14,6 +14,7 @@ import {
   terminationMessageLimit,
   toWorkspacePaths,
 } from '../../../controller/pipeline/contract.ts';
+import { languages } from '../../../crds/languages.ts';
 import { formatImageRepository, type PipelineContainer } from '../../../crds/names.ts';
 import { stageMessage, type StageMessage } from '../../../controller/pipeline/message.ts';
 import { run } from '../../../lib/child-process.ts';
@@ -116,6 +117,11 @@ export interface PodOptions {
   readonly builder?: string | undefined;
 }
 
+/** Of Python, the ordinary base images have one version. */
+const missingImages = languages.python.images
+  .map(({ image }) => image)
+  .filter((image) => !image.startsWith('python:3.11'));
+
 /** A pod without a registry is enough for clone and review. */
 export async function makePod(
   repository: Repository,
@@ -136,6 +142,7 @@ export async function makePod(
     push: `${registry?.proxy.host ?? 'proxy.invalid'}/${path}`,
     ...(registry === undefined ? {} : { mirror: registry.proxy.host, plainHosts: [registry.proxy.host] }),
     limits,
+    missingImages,
     ...input,
   });
   const stage: Pod['stage'] = async (name, variables) => {

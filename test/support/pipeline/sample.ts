@@ -1,4 +1,5 @@
 // Inputs and trees that the pipeline's unit tests start from.
+import { createHash } from 'node:crypto';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -51,4 +52,12 @@ export async function listFoundRules(rule: Rule, context: ReviewContext): Promis
     (each) =>
       `${each.severity} ${each.rule}${each.file === undefined ? '' : ` ${each.file}`}${each.line === undefined ? '' : `:${each.line}`}`,
   );
+}
+
+/** A text that cannot be compressed, other for each seed. */
+export function makeNoise(length: number, seed = 0): string {
+  const blocks = Array.from({ length: Math.ceil(length / 43) }, (_, index) =>
+    createHash('sha256').update(`${seed} ${index}`).digest('base64url'),
+  );
+  return blocks.join('').slice(0, length);
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readPart } from '../../../api/http/index.ts';
-import type { Workers } from '../../../api/tools/engine/workers/workers.ts';
+import { defaultTimeoutMs, type Workers } from '../../../api/tools/engine/workers/workers.ts';
 import type { ToolDependencies, Artifact, Tool, ToolContext } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { silent } from '../api/sample.ts';
@@ -70,6 +70,14 @@ export function shortenTasks(
       if (fromMs !== undefined) assert.equal(task.timeoutMs, fromMs);
       return workers.run({ ...task, timeoutMs: Math.min(task.timeoutMs ?? toMs, toMs) }, call);
     },
+    close: () => workers.close(),
+  };
+}
+
+/** Workers that give each task ten times as long: for tests of what a tool finds, on machines that are busy. */
+export function extendTasks(workers: Workers): Workers {
+  return {
+    run: (task, call) => workers.run({ ...task, timeoutMs: 10 * (task.timeoutMs ?? defaultTimeoutMs) }, call),
     close: () => workers.close(),
   };
 }

@@ -18,6 +18,16 @@ test('gives no untrue cause for any of at least sixty logs', () => {
   );
 });
 
+test('has the first verdict on each log of the second reader, and a second one on all others', () => {
+  const judged = ({ before, first, second }: (typeof logs)[number]): boolean =>
+    before === undefined ? first !== undefined && second === undefined : second !== undefined;
+  assert.deepEqual(
+    logs.filter((each) => !judged(each)).map(({ name }) => name),
+    [],
+  );
+  assert.ok(logs.filter(({ before }) => before === undefined).length >= 20);
+});
+
 test('keeps every log short and with its source', () => {
   for (const { name, log, source } of logs) {
     assert.ok(log.split('\n').length <= 41, name);

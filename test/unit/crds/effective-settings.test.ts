@@ -96,6 +96,8 @@ test('defaults stored by the CRD of earlier versions do not count as settings', 
   const { run, agents } = resolveSpec({ spec: former }, filed);
   assert.deepEqual([run.resources, agents.enabled], [{ cpu: '2', memory: '1Gi', disk: '1Gi' }, true]);
   assert.ok(layeredFields.length > 20);
+  const { components: _, ...older } = former;
+  assert.ok(hasEveryDefault(older), 'an older version had no components');
 });
 
 test('variables merge by name, and one from a Secret is not replaced', () => {
@@ -186,6 +188,7 @@ test('attack: a field of moorage.yaml is private where the installation set it, 
       'listing.description',
       'listing.title',
       'listing.upstream',
+      'mcp.transport',
       'run.idle',
       'run.idleAfter',
       'run.port',

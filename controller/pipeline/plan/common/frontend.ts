@@ -2,7 +2,12 @@
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { type PlanInput, type Problem, quoteShellWord, renderStep } from '../recipe.ts';
-import { buildInstallCommand, getManagerEnvironment, getManagerPackage } from '../node/manager.ts';
+import {
+  buildInstallCommand,
+  getManagerPackage,
+  renderNodeEnvironment,
+  renderReactEnvironment,
+} from '../node/manager.ts';
 import { type NodeProject, readProject } from '../node/project.ts';
 import { chooseNode } from '../node/version.ts';
 
@@ -21,15 +26,33 @@ const configs = ['vite.config.ts', 'vite.config.js', 'vite.config.mjs', 'vite.co
 
 /** Finds the Node project whose build writes to this folder, or the most likely one; undefined if there is none. */
 export function findFrontend(tree: Tree, target: string): Frontend | undefined {
-  const folders = tree.entries
-    .filter((each) => each.kind === 'file' && /^(?:[^/]+\/){0,3}package\.json$/.test(each.path))
-    .map((each) => posix.dirname(each.path))
-    .slice(0, 20);
-  const frontends = folders.flatMap((folder) => listFrontends(tree, folder));
+  const frontends = listAllFrontends(tree);
   return (
     frontends.find((each) => each.output === target || target.startsWith(`${each.output}/`)) ??
     usual.flatMap((name) => frontends.find((each) => each.folder === name) ?? [])[0]
   );
+}
+
+/**
+ * Finds the Node project whose build writes to another folder of the repository, which the commit lacks: that is where
+ * a server reads its pages, as in `outDir: '../backend/static'`.
+ */
+export function findFrontendForServer(tree: Tree): Frontend | undefined {
+  return listAllFrontends(tree).find(
+    ({ folder, output }) =>
+      folder !== '.' &&
+      output !== '.' &&
+      !output.startsWith('../') &&
+      !`${output}/`.startsWith(`${folder}/`) &&
+      !tree.has(posix.join(output, 'index.html')),
+  );
+}
+
+function listAllFrontends(tree: Tree): Frontend[] {
+  return tree.entries
+    .filter((each) => each.kind === 'file' && /^(?:[^/]+\/){0,3}package\.json$/.test(each.path))
+    .slice(0, 20)
+    .flatMap((each) => listFrontends(tree, posix.dirname(each.path)));
 }
 
 /** Lists the output folder of each build script. */
@@ -65,25 +88,31 @@ export function renderFrontendStage(
   const project = readProject(frontend);
   if (project === undefined) return [];
   const file = posix.join(folder, 'package.json');
-  const environment = getManagerEnvironment(project.manager);
+  const installed = selectInstalledProject(tree, folder, project);
   return [
     `FROM ${chooseNode(frontend, project.ranges, missingImages).image} AS frontend`,
-    'ENV CI=true npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
-    ...(environment.length === 0 ? [] : [`ENV ${environment.join(' ')}`]),
+    ...renderNodeEnvironment(installed.manager),
     'WORKDIR /app',
     'COPY . .',
     `WORKDIR ${JSON.stringify(posix.join('/app', folder))}`,
     ...renderStep(
       file,
       'installing the packages of the pages',
-      `RUN --mount=type=cache,target=/root/.npm ${install(project)}`,
+      `RUN --mount=type=cache,target=/root/.npm ${install(installed)}`,
     ),
+    ...renderReactEnvironment(frontend, project.dependencies, true),
     ...renderStep(
       file,
       'building the pages',
       `RUN npm run ${quoteShellWord(script)}${renderMove(output, target)}${otherwise === undefined ? '' : ` || ${otherwise}`}`,
     ),
   ];
+}
+
+/** Selects the project whose lock file counts: a package of a workspace has none, and its manager finds the root's. */
+function selectInstalledProject(tree: Tree, folder: string, project: NodeProject): NodeProject {
+  const root = folder === '.' || project.locked ? undefined : readProject(tree);
+  return root?.isWorkspace === true && root.locked ? root : project;
 }
 
 /** A build that writes to the target folder itself leaves nothing to move. */
@@ -114,7 +143,7 @@ export function findMissingImage(
       severity: 'error',
       file,
       message: `This is a ${language} app, and the image ${missing}, from which it would be built, is not on this installation.`,
-      fix: 'Add a Dockerfile that starts from an image that is there, or ask the operator of this installation to add the base images (npm run up -- --base-images).',
+      fix: 'Add a Dockerfile that starts from an image that is there, or ask the operator of this installation to add it to the registry mirror and to take it out of registry.missingImages.',
     },
   };
 }

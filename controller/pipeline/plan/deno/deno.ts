@@ -6,6 +6,7 @@ import {
   renderCopy,
   renderArguments,
   defaultPort,
+  markFixedPort,
   renderDockerfile,
   type Planner,
   type PlanInput,
@@ -63,6 +64,7 @@ function createRecipe(tree: Tree, input: PlanInput, file: string, start: DenoSta
   const reason = explainPlan(file, start);
   return {
     plan: { strategy: 'deno', reason, port, ...(start?.framework === undefined ? {} : { framework: start.framework }) },
+    ...markFixedPort(input, start?.port),
     dockerfile: renderDockerfile(reason, [
       `FROM ${languages.deno.images[0].image}`,
       'ENV DENO_DIR=/deno-dir DENO_NO_UPDATE_CHECK=1 DENO_NO_PROMPT=1',

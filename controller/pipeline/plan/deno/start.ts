@@ -2,7 +2,8 @@
 import { parseJson, readField, readKeys, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { quoteShellWord } from '../recipe.ts';
-import { findPortInCommand, findPortInFile } from '../port-literal.ts';
+import { findScriptPort } from '../node/port.ts';
+import { findPortInCommand } from '../port-literal.ts';
 
 export interface DenoStart {
   readonly command: string;
@@ -79,7 +80,7 @@ function findEntry(tree: Tree, line: string): string | undefined {
 
 /** Returns undefined if the port depends on the environment or cannot be determined. */
 function findPort(code: string): number | undefined {
-  const literal = findPortInFile(code);
+  const literal = findScriptPort(code);
   if (literal !== undefined || /["']PORT["']|\bPORT\b/.test(code)) return literal;
   return /\bDeno\.serve\(|\.listen\(\s{0,9}\)|\bserve\(/.test(code) ? denoPort : undefined;
 }

@@ -89,7 +89,8 @@ function isApp(tree: Tree, path: string): boolean {
   );
 }
 
-function hasSources(tree: Tree, { copies }: Stage): boolean {
+/** Returns whether everything that a stage copies from its context is there. */
+export function hasSources(tree: Tree, { copies }: Stage): boolean {
   return copies.every((each) => {
     const plain = each.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
     const fixed = plain
@@ -105,4 +106,27 @@ function canBuildPages(tree: Tree, text: string): boolean {
   return !['web', 'frontend', 'client', 'ui', 'webui', 'app'].some((folder) =>
     /"build"\s{0,9}:/.test(tree.readFile(`${folder}/package.json`) ?? ''),
   );
+}
+
+// A Dockerfile that builds several apps of a repository into one image.
+
+const maximumDockerfiles = 40;
+
+/** Finds a Dockerfile, anywhere, that copies from every one of the folders and starts something. */
+export function findWholeDockerfile(tree: Tree, folders: readonly string[]): string | undefined {
+  const below = folders.filter((folder) => folder !== '.');
+  return tree.entries
+    .filter(
+      (each) => each.kind === 'file' && /(?:^|[/.])(?:docker|container)file(?:[._-][^/]{1,60})?$/i.test(each.path),
+    )
+    .slice(0, maximumDockerfiles)
+    .map((each) => each.path)
+    .find((path) => {
+      const stages = readStages(tree.readFile(path) ?? '');
+      const copies = stages.flatMap((stage) => stage.copies).map((each) => posix.normalize(each).replace(/\/$/, ''));
+      const hasAll = below.every((folder) =>
+        copies.some((copy) => copy === folder || copy.startsWith(`${folder}/`) || folder.startsWith(`${copy}/`)),
+      );
+      return below.length > 0 && hasAll && hasStartCommand(stages);
+    });
 }

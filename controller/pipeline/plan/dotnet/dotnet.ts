@@ -4,8 +4,10 @@ import type { Finding } from '../../../../crds/hosted-app.ts';
 import { languages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
+import { warnAboutCompiledMigrations } from '../common/migrations.ts';
 import {
   defaultPort,
+  markFixedPort,
   renderDockerfile,
   type Planner,
   type PlanInput,
@@ -22,6 +24,13 @@ import { isDotnet, isMarked, readProjects, type DotnetProject } from './project.
 import { chooseDotnet, type DotnetChoice } from './version.ts';
 
 const ignore = ['.git', '**/bin', '**/obj', '**/.vs', '**/node_modules', '**/.DS_Store'];
+
+const migrations = {
+  files: /(?:^|\/)Migrations\/(?:[\w.-]{1,60}\/)?\w{1,100}ModelSnapshot\.cs$/,
+  sources: /^(?!.*(?:^|\/)(?:[\w.]{0,60}Tests?|Migrations)\/).*\.(?:cs|fs)$/,
+  applies: /\.Migrate(?:Async)?\(|\.EnsureCreated(?:Async)?\(/,
+  fix: 'Apply the migrations of Entity Framework when the app starts: context.Database.Migrate() before app.Run().',
+} as const;
 
 export const dotnet: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
@@ -107,13 +116,14 @@ function planServer({ tree, input, projects, chosen, choice }: Parts): Recipe | 
   const reason = explainPlan({ chosen, choice, literal, database });
   return {
     plan: { strategy: 'dotnet', framework: 'ASP.NET Core', reason, port },
+    ...markFixedPort(input, literal),
     dockerfile: renderDockerfile(reason, [
       ...renderPublishStage(tree, input, project, choice),
       '',
       `FROM ${choice.image.run}`,
       'RUN useradd --create-home --uid 1001 web && install -d -o 1001 -g 1001 /app',
       'WORKDIR /app',
-      'COPY --from=build --chown=1001:1001 /out/ ./',
+      'COPY --link --from=build --chown=1001:1001 /out/ ./',
       `ENV PORT=${port} ASPNETCORE_FORWARDEDHEADERS_ENABLED=true DOTNET_CLI_TELEMETRY_OPTOUT=1${choice.isRolledForward ? ' DOTNET_ROLL_FORWARD=Major' : ''}`,
       'USER 1001:1001',
       `EXPOSE ${port}`,
@@ -122,7 +132,7 @@ function planServer({ tree, input, projects, chosen, choice }: Parts): Recipe | 
     ignore,
     ...(hasPages ? {} : { callsOnly: true }),
     builds: listFolders(projects),
-    findings: listFindings(project, choice, database),
+    findings: [...listFindings(project, choice, database), ...warnAboutCompiledMigrations(tree, migrations)],
   };
 }
 

@@ -4,9 +4,10 @@ import { languages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
 import {
-  renderCopy,
+  renderLinkedCopy,
   renderArguments,
   defaultPort,
+  markFixedPort,
   renderDockerfile,
   type Planner,
   type PlanInput,
@@ -131,14 +132,16 @@ function createRecipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
   const reason = explainPlan(parts, literal, findDeclaredStart(tree)?.because);
   return {
     plan: { strategy: 'elixir', reason, port, ...(isPhoenix ? { framework: 'Phoenix' } : {}) },
+    ...markFixedPort(input, literal),
     dockerfile: renderDockerfile(reason, [
       ...renderBuildStage(tree, input, parts),
       '',
       `FROM ${choice.image.run}`,
+      ...renderGit(tree, project),
       'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
       'WORKDIR /app',
-      'COPY --from=build --chown=1000:1000 /opt/ /opt/',
-      renderCopy(['/app/'], './', '--from=build', '--chown=1000:1000'),
+      'COPY --link --from=build --chown=1000:1000 /opt/ /opt/',
+      renderLinkedCopy(['/app/'], './', '--from=build', '--chown=1000:1000'),
       `ENV ${environment} PORT=${port} PHX_SERVER=true LIVEBOOK_IP=0.0.0.0 HOME=/home/app`,
       'USER 1000:1000',
       `EXPOSE ${port}`,
@@ -171,6 +174,20 @@ function explainPlan(
   ]
     .filter((part) => part !== undefined)
     .join(' ');
+}
+
+/** Before it starts an app, Mix compares the packages that come from git with the lock file, by calling git. */
+function renderGit(tree: Tree, { mix }: ElixirProject): string[] {
+  const file = tree.has('mix.lock') ? 'mix.lock' : 'mix.exs';
+  const isUsed =
+    /\{:git,\s/.test(tree.readFile('mix.lock', 1024 * 1024) ?? '') || /\b(?:github|git):\s{0,9}"/.test(mix);
+  return isUsed
+    ? renderStep(
+        file,
+        'installing git, which Mix calls for packages from git',
+        'RUN apt-get update && apt-get install --yes --no-install-recommends git && rm -rf /var/lib/apt/lists/*',
+      )
+    : [];
 }
 
 function renderBuildStage(tree: Tree, input: PlanInput, { project, choice }: Parts): string[] {

@@ -1,7 +1,10 @@
 // Finds a Go module's main package, how it serves, and which files it embeds.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { findExposedPort } from '../common/frontend.ts';
+import { findListening, type Listening, listensAnywhere } from '../common/listen.ts';
+import type { SourceFile } from '../syntax/follow.ts';
+import { type GoCommand, type GoSource, parseGo } from '../syntax/go.ts';
+import type { Leaf, SourceCall } from '../syntax/leaves.ts';
 
 export interface MainPackage {
   /** Folder, "." for the root. */
@@ -11,16 +14,18 @@ export interface MainPackage {
 }
 
 const maximumFiles = 400;
+const maximumBytes = 64 * 1024;
 const aside =
   /(?:^|\/)(?:vendor|testdata|tests?|e2e|examples?|_examples|hack|scripts?|tools?|docs?|internal\/tools?|bench(?:mark)?s?|node_modules|\.[^/]+)(?:\/|$)/;
 const likeServer = /^(?:server|web|api|app|main|httpd?|service|backend)$/;
 
 /** Chooses among packages with a main function: prefers one named like the module or like a server. */
-export function findMain(tree: Tree, module: string): MainPackage | undefined {
+export function findMain(tree: Tree, goMod: string): MainPackage | undefined {
+  const module = /^module\s{1,9}"?(\S{1,300}?)"?\s*$/m.exec(goMod)?.[1] ?? '';
   const folders = [
     ...new Set(
       listGoFiles(tree)
-        .filter((path) => isMain(tree.readFile(path, 64 * 1024) ?? ''))
+        .filter((path) => isMain(tree.readFile(path, maximumBytes) ?? ''))
         .map((path) => posix.dirname(path)),
     ),
   ];
@@ -47,74 +52,122 @@ function listGoFiles(tree: Tree): string[] {
 }
 
 function isMain(text: string): boolean {
-  return /^package main\b/m.test(text) && /^func main\(\)/m.test(text) && !/^\/\/go:build ignore\b/m.test(text);
+  return text.includes('package main') && parseGo(text).isMain;
 }
-
-/** The port depends on the environment: os.Getenv("PORT"), a struct tag, a viper binding. */
-const asks =
-  /(?:Getenv|LookupEnv|BindEnv|GetEnv\w{0,10}|getEnv\w{0,10}|env\w{0,10})\(\s{0,9}(?:"port",\s{0,9})?"PORT"|\b(?:env|envconfig):"PORT\b/;
-const literals: readonly RegExp[] = [
-  /\.(?:Run|Listen|Start|ListenAndServe)\(\s{0,9}(?:ctx,\s{0,9})?"[\w.[\]:-]{0,30}?:(\d{4,5})"/,
-  /\bAddr(?:ess)?:\s{0,9}"[\w.[\]-]{0,30}:(\d{4,5})"/,
-  /(?:Int|String|Uint\d{0,2})(?:Var)?P?\([^\n]{0,60}"(?:[\w-]{0,20}port|[\w-]{0,10}addr(?:ess)?|listen|bind)"[^\n]{0,60}?\b(\d{4,5})\b/i,
-  /SetDefault\(\s{0,9}"[\w.-]{0,40}(?:port|addr(?:ess)?|listen)"\s{0,9},\s{0,9}"?[\w.[\]:-]{0,30}?(\d{4,5})\b/i,
-  /\b(?:default|env-default|envDefault):"[\w.[\]-]{0,30}:?(\d{4,5})"/,
-  /\b\w{0,30}(?:port|listen\w{0,10}|addr(?:ess)?)"?\s{0,9}(?::=|=|:|,)\s{0,9}"[\w.[\]:-]{0,30}?(\d{4,5})"/i,
-  /\b\w{0,30}port"?\s{0,9}(?::=|=|:)\s{0,9}(?:u?int\d{0,2}\()?(\d{4,5})\b/i,
-];
 
 export interface Serving {
   /** Arguments after the program's name, as shell text. */
   readonly arguments: string;
-  readonly port: number | undefined;
+  readonly listening: Listening;
+  /** It ends if there is no file `.env`. Viper takes its settings from the file alone. */
+  readonly envFile: 'unused' | 'empty' | 'written';
 }
 
-export function findServing(tree: Tree, goMod: string): Serving {
+export function findServing(tree: Tree, goMod: string, main: MainPackage): Serving {
   if (goMod.includes('github.com/pocketbase/pocketbase '))
-    return { arguments: ' serve --http=0.0.0.0:$PORT', port: undefined };
-  const files = listGoFiles(tree).map((path) => tree.readFile(path, 64 * 1024) ?? '');
+    return { arguments: ' serve --http=0.0.0.0:$PORT', listening: listensAnywhere, envFile: 'unused' };
+  const files = listProgramFiles(tree, main);
+  const listening = findListening(tree, files, findAddress);
   return {
-    arguments: findSubcommand(files),
-    port: files.some((text) => asks.test(text)) ? undefined : findPort(tree, files),
+    arguments: `${findSubcommand(files)}${listening.options.map((each) => ` ${each}`).join('')}`,
+    listening,
+    envFile: tree.has('.env') ? 'unused' : findEnvFile(files),
   };
 }
 
-function findPort(tree: Tree, files: readonly string[]): number | undefined {
-  for (const pattern of literals)
-    for (const text of files) {
-      const ports = [...removeComments(text).matchAll(new RegExp(pattern, `${pattern.flags}g`))];
-      const port = ports.map((match) => Number(match[1])).find(isAppPort);
-      if (port !== undefined) return port;
-    }
-  return findExposedPort(tree);
+interface GoFile extends SourceFile {
+  readonly facts: GoSource;
 }
 
-function removeComments(text: string): string {
-  return text.replace(/^[ \t]*\/\/.*$/gm, '');
+/** Returns whether the program looks for files next to its own binary. */
+export function isBoundToBinary(tree: Tree, main: MainPackage): boolean {
+  return listProgramFiles(tree, main).some(({ facts }) => facts.calls.some(({ name }) => name === 'os.Executable'));
 }
 
-function isAppPort(port: number): boolean {
-  return port >= 1024 && port <= 65_535 && !elsewhere.has(port);
+/** Parsing takes a second for one or two megabytes. */
+const maximumTotalBytes = 1024 * 1024;
+const generated = /(?:\.pb(?:\.gw)?|_gen|_generated|_templ|bindata)\.go$/;
+
+/** Lists the sources of the chosen program, the shallowest first, without those of other programs. */
+export function listProgramFiles(tree: Tree, { others }: MainPackage): GoFile[] {
+  let total = 0;
+  return listGoFiles(tree)
+    .filter((path) => !others.includes(posix.dirname(path)) && !generated.test(path))
+    .flatMap((path) => {
+      const text = tree.readFile(path, maximumBytes) ?? '';
+      total += text.length;
+      return total > maximumTotalBytes ? [] : [{ path, facts: parseGo(text) }];
+    });
 }
 
-/** Ports of databases, mail servers and models. */
-const elsewhere: ReadonlySet<number> = new Set([
-  1025, 1110, 1433, 1521, 2222, 2525, 3306, 4317, 5432, 5672, 6333, 6379, 9092, 9200, 11_211, 11_434, 27_017,
-]);
+const listens =
+  /(?:^|\.)(?:ListenAndServe(?:TLS)?|ListenTLS|RunTLS|StartTLS|Listen|Run|Start|Serve|StartServer|ListenAndServeWithContext)$/;
+
+/** Returns the address that a call of net/http or a framework is given. */
+function findAddress({ name, args }: SourceCall): readonly Leaf[] | undefined {
+  const [first, second] = args;
+  if (/(?:^|\.)Server$/.test(name)) return first;
+  if (!listens.test(name)) return undefined;
+  const [network] = first ?? [];
+  const isNetwork = network?.kind === 'text' && /^(?:tcp|udp|unix)/.test(network.text);
+  if (!isNetwork && !/^(?:net|tls)\.Listen$/.test(name)) return first;
+  return isNetwork && !network.text.startsWith('tcp') ? undefined : second;
+}
+
+/** `godotenv.Load()` returns an error, for which programs of this kind end. */
+function findEnvFile(files: readonly GoFile[]): Serving['envFile'] {
+  const calls = files.flatMap(({ facts }) => facts.calls);
+  const namesFile = (leaves: readonly Leaf[] = []): boolean =>
+    leaves.some((leaf) => leaf.kind === 'text' && /^(?:\.\/)?\.env$/.test(leaf.text));
+  if (calls.some(({ name, args }) => name.endsWith('.SetConfigFile') && namesFile(args[0]))) return 'written';
+  const isRead = ({ name, args: [first] }: SourceCall): boolean =>
+    /^godotenv\.(?:Load|Read|Overload)$/.test(name) && (first === undefined || namesFile(first));
+  return calls.some(isRead) ? 'empty' : 'unused';
+}
+
+const likeServing = /^(?:serve|server|web|start|run)$/;
 
 /** Finds the subcommand that serves, if the program does nothing without one. */
-function findSubcommand(files: readonly string[]): string {
-  const commands = files.flatMap((text) =>
-    [...text.matchAll(/&cobra\.Command\{([^}]{0,600})/g)].map((match) => match[1] ?? ''),
+function findSubcommand(files: readonly GoFile[]): string {
+  const commands = files.flatMap(({ facts }) => facts.commands);
+  const serving = commands.find(({ use, runs }) => runs && likeServing.test(use));
+  if (serving === undefined) return '';
+  const added = new Set(
+    files.flatMap(({ facts }) =>
+      facts.calls
+        .filter(({ name }) => name.endsWith('.AddCommand'))
+        .flatMap(({ args }) => args.flat().map((leaf) => ('name' in leaf ? leaf.name.split('.').at(-1) : undefined))),
+    ),
   );
-  const serving = commands.map((text) => /\bUse:\s{0,9}"(serve|server|web|start|run)\b/.exec(text)?.[1]).find(Boolean);
-  const rootRuns = commands.some(
-    (text) =>
-      !/\bUse:\s{0,9}"(?:serve|server|web|start|run)\b/.test(text) &&
-      /\bRunE?:/.test(text) &&
-      !/\bUse:\s{0,9}"(?:version|completion)/.test(text),
+  const isRoot = (command: GoCommand): boolean => !added.has(command.holder) && !likeServing.test(command.use);
+  return added.size > 0 && commands.some((each) => isRoot(each) && each.runs) ? '' : ` ${serving.use}`;
+}
+
+const windows =
+  /^\s{0,9}(?:require )?(fyne\.io\/fyne|github\.com\/(?:wailsapp\/wails|hajimehoshi\/ebiten|webview\/webview_go|lxn\/walk)|gioui\.org)(?:\/v\d{1,3})? v\S{1,80}(?! \/\/ indirect)/m;
+
+/** Finds the module that opens a window, of a program that does not listen. */
+export function findWindowModule(tree: Tree, goMod: string, main: MainPackage): string | undefined {
+  const [, module] = windows.exec(goMod) ?? [];
+  const listens = (call: SourceCall): boolean => /(?:^|\.)(?:ListenAndServe\w{0,20}|Listen|Server)$/.test(call.name);
+  if (module === undefined || listProgramFiles(tree, main).some(({ facts }) => facts.calls.some(listens)))
+    return undefined;
+  return module;
+}
+
+const servesTls = /(?:^|\.)(?:ListenAndServeTLS|ListenTLS|RunTLS|StartTLS)$/;
+
+/** Finds a file whose program serves HTTPS with its own certificate, and nothing else but a redirect to it. */
+export function findOwnTls(tree: Tree, main: MainPackage): string | undefined {
+  const files = listProgramFiles(tree, main);
+  const calls = files.flatMap(({ facts, path }) =>
+    facts.calls.filter(({ name }) => listens.test(name)).map((call) => ({ ...call, path })),
   );
-  return serving === undefined || (rootRuns && commands.length < 3) ? '' : ` ${serving}`;
+  const isPlain = ({ name, args }: SourceCall): boolean =>
+    !servesTls.test(name) &&
+    (/ListenAndServe$/.test(name) || args.length > 0) &&
+    !args.flat().some((leaf) => leaf.kind === 'text' && /:(?:80|http)$/.test(leaf.text));
+  return calls.some(isPlain) ? undefined : calls.find(({ name }) => servesTls.test(name))?.path;
 }
 
 /** Placeholder files that stand for build output. */
@@ -123,12 +176,16 @@ const placeholder = /^(?:\.git(?:keep|ignore)|\.keep|\.placeholder|README\.md|di
 /** Lists folders such as web/dist from `//go:embed` lines whose files do not exist. */
 export function listMissingEmbeds(tree: Tree): string[] {
   const missingEmbeds = listGoFiles(tree).flatMap((path) =>
-    [...(tree.readFile(path, 64 * 1024) ?? '').matchAll(/^[ \t]{0,9}\/\/go:embed[ \t]{1,9}([^\n]{1,300})$/gm)]
-      .flatMap((match) => (match[1] ?? '').split(/\s+/))
-      .map((pattern) => toEmbeddedFolder(posix.dirname(path), pattern)),
+    listEmbeds(tree.readFile(path, maximumBytes) ?? '').map((pattern) =>
+      toEmbeddedFolder(posix.dirname(path), pattern),
+    ),
   );
   const folders = [...new Set(missingEmbeds)].filter((folder) => folder !== undefined);
   return [...folders.filter((folder) => isMissing(tree, folder)), ...listIgnoredBelow(tree, folders)];
+}
+
+function listEmbeds(text: string): readonly string[] {
+  return text.includes('//go:embed') ? parseGo(text).embeds : [];
 }
 
 /** Lists folders inside an embedded one that .gitignore excludes. */

@@ -2,6 +2,7 @@
 import { languages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { findMissingImage } from '../common/frontend.ts';
+import { findGitTool, renderToolRepository, warnAboutHistory } from '../common/history.ts';
 import {
   renderArguments,
   defaultPort,
@@ -13,7 +14,9 @@ import {
   renderShellCommand,
   renderStep,
 } from '../recipe.ts';
+import { formatReport } from '../build-warnings.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
+import { declareSpringServices } from './database.ts';
 
 const ignore = ['.git', '**/target', '**/build', '**/.gradle', '**/node_modules', '**/.DS_Store'];
 const gradleFiles = ['build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts'];
@@ -37,6 +40,7 @@ export const java: Planner = {
       findMissingImage(input, [image.build, image.run], 'Java', build.file) ?? createRecipe(tree, input, build, image)
     );
   },
+  declareSettings: declareSpringServices,
 };
 
 function findBuild(tree: Tree): Build | undefined {
@@ -91,6 +95,7 @@ function createRecipe(
 ): Recipe {
   const framework = detectFramework(build.text);
   const port = input.port ?? defaultPort;
+  const git = findGitTool(tree);
   const web = findOwnCommand(tree);
   const reason = `${build.file} makes this a Java app, built by ${build.tool}${tree.has(getWrapper(build)) ? ' of the version that its wrapper names' : ''} on Java ${image.version}.${web === undefined ? ' The jar that the build makes is started.' : ' The Procfile defines how it starts.'}`;
   return {
@@ -101,16 +106,28 @@ function createRecipe(
       `FROM ${image.run}`,
       'RUN useradd --create-home --uid 1001 app && install -d -o 1001 -g 1001 /app',
       'WORKDIR /app',
-      'COPY --from=build --chown=1001:1001 /out/ ./',
+      'COPY --link --from=build --chown=1001:1001 /out/ ./',
       // Spring Boot, Quarkus and Micronaut read these variables. Part of the memory is left for non-heap use.
       `ENV PORT=${port} SERVER_PORT=${port} SERVER_ADDRESS=0.0.0.0 SERVER_FORWARD_HEADERS_STRATEGY=framework QUARKUS_HTTP_PORT=${port} QUARKUS_HTTP_HOST=0.0.0.0 MICRONAUT_SERVER_PORT=${port} JAVA_TOOL_OPTIONS=-XX:MaxRAMPercentage=60`,
       'USER 1001:1001',
       `EXPOSE ${port}`,
       renderShellCommand(web ?? 'exec java $JAVA_OPTS -jar app.jar'),
     ]),
+    builds: listPageFolders(build.text),
     ignore,
-    findings: [],
+    findings: git === undefined ? [] : warnAboutHistory(git),
   };
+}
+
+const pagePlugin = /frontend-(?:maven|gradle)-plugin|com\.github\.node-gradle|org\.siouan\.frontend/;
+/** <workingDirectory>${project.basedir}/web</…> of Maven, nodeProjectDir = file("web") and the like of Gradle. */
+const pageFolder =
+  /(?:<workingDirectory>|\b(?:nodeProjectDir|packageJsonDirectory|workingDir)\b[^"'\n]{0,40}["'])\s{0,20}(?:\$\{?(?:project\.)?(?:basedir|projectDir|rootDir)\}?\/)?(?:\.\/)?([\w./-]{1,100})/g;
+
+/** Lists the folders whose pages a plugin of the build builds with Node. */
+function listPageFolders(text: string): string[] {
+  if (!pagePlugin.test(text)) return [];
+  return [...text.matchAll(pageFolder)].map((match) => (match[1] ?? '').replace(/\/+$/, ''));
 }
 
 /** A Procfile names build outputs; only a command that starts a jar applies here. */
@@ -139,21 +156,38 @@ const collect =
 /** Suppresses the line per download; the Maven of older wrappers does not have --no-transfer-progress. */
 const quiet = '-Dorg.slf4j.simpleLogger.log.org.apache.maven.cli.transfer.Slf4jMavenTransferListener=warn';
 
+/** Lombok before 1.18.20 changes the compiler from within, which Java 16 and later forbid unless these are given. */
+const opens = ['code', 'comp', 'file', 'main', 'model', 'parser', 'processing', 'tree', 'util', 'jvm']
+  .map((part) => `--add-opens=jdk.compiler/com.sun.tools.javac.${part}=ALL-UNNAMED`)
+  .join(' ');
+// The image sets a variable that a wrapper would treat as arguments.
+const mavenWrapper = 'env -u MAVEN_CONFIG sh ./mvnw';
+
+/** A wrapper whose Maven cannot be fetched is replaced by the Maven of the image. */
+function renderWrapper({ tool }: Build): string {
+  const wrapper = tool === 'Maven' ? 'mvnw' : 'gradlew';
+  const lineEnds = `sed -i 's/\\r$//' ${wrapper} && `;
+  return tool === 'Gradle'
+    ? lineEnds
+    : `${lineEnds}{ ${mavenWrapper} --version || { ${formatReport('maven-wrapper', wrapper)}; printf '#!/bin/sh\\nexec mvn "$@"\\n' > mvnw; }; } && `;
+}
+
 function renderBuildStage(tree: Tree, input: PlanInput, build: Build, image: string): string[] {
   const wrapper = tree.has(getWrapper(build));
   const cache = `--mount=type=cache,target=/root/.m2 --mount=type=cache,target=/root/.gradle`;
-  // The image sets a variable that a wrapper would treat as arguments.
-  const maven = `${wrapper ? 'env -u MAVEN_CONFIG sh ./mvnw' : 'mvn'} --batch-mode ${quiet} -DskipTests package`;
+  const maven = `${wrapper ? mavenWrapper : 'mvn'} --batch-mode ${quiet} -DskipTests package`;
   const gradle = 'sh ./gradlew --no-daemon assemble -x test';
   return [
     `FROM ${image} AS build`,
     'WORKDIR /app',
+    ...(build.tool === 'Maven' && /lombok/.test(build.text) ? [`ENV MAVEN_OPTS="${opens}"`] : []),
     ...renderArguments(input),
     'COPY . .',
+    ...renderToolRepository(findGitTool(tree), tree.date),
     ...renderStep(
       build.file,
       `building with ${build.tool}`,
-      `RUN ${cache} ${wrapper ? `sed -i 's/\\r$//' ${getWrapper(build)} && ` : ''}${build.tool === 'Maven' ? maven : gradle} && ${collect}`,
+      `RUN ${cache} ${wrapper ? renderWrapper(build) : ''}${build.tool === 'Maven' ? maven : gradle} && ${collect}`,
     ),
   ];
 }

@@ -1,10 +1,19 @@
 // Describes the kinds of Node apps, and resolves their start script.
 import { parseJson, readKeys, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { findPortInCommand, findPortInFile } from '../port-literal.ts';
+import { findPortInCommand } from '../port-literal.ts';
+import type { Certainty } from '../recipe.ts';
+import { findScriptPort } from './port.ts';
 import type { NodeProject } from './project.ts';
 
-export type NodeApp =
+export type NodeApp = NodeKind & {
+  /** Absent: a file states it. */
+  readonly certainty?: Certainty;
+  /** A sentence about another reading of the files. */
+  readonly otherwise?: string;
+};
+
+type NodeKind =
   | {
       readonly kind: 'files';
       readonly framework: string;
@@ -24,8 +33,8 @@ interface NodeServer {
   readonly prune: boolean;
   /** Port that it listens on, regardless of $PORT. */
   readonly port?: number | undefined;
-  /** Build-time variables. */
-  readonly environment?: Readonly<Record<string, string>>;
+  /** A package that is replaced after the installation: here it would do nothing. */
+  readonly replaced?: { readonly package: string; readonly by: string; readonly version: string };
 }
 
 const buildsFirst = /^(?:npm|pnpm|yarn|bun)(?: run)? build && /;
@@ -50,7 +59,7 @@ export function resolveScriptStart(
 /** Finds the port that a started file's code listens on. */
 export function findPortOfStartedFile(tree: Tree, file: string | undefined): number | undefined {
   const path = listSourcePaths(file?.replace(/^\.\//, '') ?? '').find((each) => tree.has(each));
-  return path === undefined ? undefined : findPortInFile(tree.readFile(path));
+  return path === undefined ? undefined : findScriptPort(tree.readFile(path));
 }
 
 /** Node resolves "x" to x.js and x/index.js too, and build output in dist usually comes from src. */

@@ -1,6 +1,9 @@
 // Detects Node frameworks that render pages on a server, and the target platform of SvelteKit and Astro.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
+import { readPath, resolveValues } from '../syntax/resolve.ts';
+import { parseScript, readLiteralText } from '../syntax/javascript.ts';
+import { type Adapter, detectAstroAdapter, detectSvelteAdapter, rejectAdapter } from './adapter.ts';
 import { type NodeApp, resolveScriptStart } from './app.ts';
 import type { NodeProject } from './project.ts';
 
@@ -17,17 +20,7 @@ export function findFramework(tree: Tree, project: NodeProject): NodeApp | undef
  */
 export function detectForeignAdapter(tree: Tree, { dependencies, scripts }: NodeProject): Finding | undefined {
   const adapter = detectAdapter(tree, dependencies);
-  if (adapter?.target !== 'foreign' || hasOwnServer(scripts['start'])) return undefined;
-  const fix = adapter.package.startsWith('@sveltejs')
-    ? 'Use @sveltejs/adapter-auto, @sveltejs/adapter-node or @sveltejs/adapter-static there, and commit the lock file.'
-    : 'Use @astrojs/node with mode "standalone" there, or no adapter if every page can be prerendered, and commit the lock file.';
-  return {
-    rule: 'plan/adapter',
-    severity: 'error',
-    file: adapter.file,
-    message: `${adapter.package} builds for another platform, and its output cannot run here.`,
-    fix,
-  };
+  return adapter === undefined || hasOwnServer(scripts['start']) ? undefined : rejectAdapter(adapter);
 }
 
 /** Returns whether a Next.js project has pages. A workspace root may list next among its packages without any. */
@@ -85,80 +78,49 @@ function detectNuxt({ dependencies, ranges }: NodeProject): NodeApp | undefined 
   };
 }
 
-function detectSvelteKit(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | undefined {
+function detectSvelteKit(tree: Tree, { dependencies, scripts, ranges }: NodeProject): NodeApp | undefined {
   if (!dependencies.has('@sveltejs/kit') || hasOwnServer(scripts['start'])) return undefined;
-  const { target } = detectSvelteAdapter(tree, dependencies);
+  const adapter = detectSvelteAdapter(tree, dependencies);
+  const { target, folder = 'build', certainty } = adapter;
+  const shared = { framework: 'SvelteKit', certainty, ...describeOthers(adapter) };
   if (target === 'files')
-    return {
-      kind: 'files',
-      framework: 'SvelteKit',
-      folder: 'build',
-      fallback: true,
-      because: '@sveltejs/adapter-static is its adapter.',
-    };
-  if (target === 'foreign') return undefined;
-  const node = { kind: 'server', framework: 'SvelteKit', command: 'exec node build', prune: true } as const;
-  if (target === 'node') return { ...node, because: '@sveltejs/adapter-node is its adapter.' };
-  // adapter-auto detects the platform from its environment; this setting makes it choose adapter-node.
+    return { ...shared, kind: 'files', folder, fallback: true, because: '@sveltejs/adapter-static is its adapter.' };
+  if (target === 'foreign' || target === 'none') return undefined;
+  const server = { ...shared, kind: 'server', command: `exec node ${folder}`, prune: true } as const;
+  if (target === 'node') return { ...server, because: '@sveltejs/adapter-node is its adapter.' };
+  const version = chooseAdapterVersion(ranges['@sveltejs/kit'] ?? '');
   return {
-    ...node,
-    because: '@sveltejs/kit is among its packages; adapter-auto is led to adapter-node.',
-    environment: { GCP_BUILDPACKS: '1' },
+    ...server,
+    because: `Its adapter-auto knows no platform here, so the build takes @sveltejs/adapter-node ${version} instead.`,
+    replaced: { package: '@sveltejs/adapter-auto', by: '@sveltejs/adapter-node', version },
   };
 }
 
+/** The newest adapter-node that fits the major version of SvelteKit. */
+function chooseAdapterVersion(kit: string): string {
+  return /^\D{0,3}1\./.test(kit) || /^\D{0,3}1$/.test(kit) ? '1' : '5';
+}
+
+/** Names the adapters that a condition in the configuration may choose too. */
+function describeOthers({ file, others }: Adapter): Pick<NodeApp, 'otherwise'> {
+  return others.length === 0 || file === undefined
+    ? {}
+    : { otherwise: `${file} may also choose ${others.join(', ')}: its condition cannot be decided before the build.` };
+}
+
 function detectAstro(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | undefined {
-  if (!dependencies.has('astro') || hasOwnServer(scripts['start']) || detectAstroAdapter(tree).target !== 'node')
-    return undefined;
+  if (!dependencies.has('astro') || hasOwnServer(scripts['start'])) return undefined;
+  const adapter = detectAstroAdapter(tree);
+  if (adapter.target !== 'node') return undefined;
   return {
     kind: 'server',
     framework: 'Astro',
     command: 'exec node dist/server/entry.mjs',
     because: '@astrojs/node is its adapter.',
     prune: true,
+    certainty: adapter.certainty,
+    ...describeOthers(adapter),
   };
-}
-
-/**
- * `node`: a server in the folder build or dist; `auto`: SvelteKit detects its platform; `foreign`: another platform,
- * which cannot run here.
- */
-type Adapter =
-  | { readonly target: 'node' | 'files' | 'auto' }
-  | { readonly target: 'foreign'; readonly package: string; readonly file: string };
-
-const configs = {
-  svelte: ['svelte.config.js', 'svelte.config.ts', 'svelte.config.mjs'],
-  astro: ['astro.config.mjs', 'astro.config.ts', 'astro.config.js', 'astro.config.cjs'],
-} as const;
-const foreign =
-  /["'](@sveltejs\/adapter-(?:vercel|netlify|cloudflare)[\w-]{0,20}|@astrojs\/(?:vercel|netlify|cloudflare))(?:\/[\w/-]{1,40})?["']/;
-
-/** Detects the target of a SvelteKit project. */
-function detectSvelteAdapter(tree: Tree, dependencies: ReadonlySet<string>): Adapter {
-  const { file, text } = readConfigFile(tree, 'svelte');
-  const hasAdapter = (name: string): boolean => (file === undefined ? dependencies.has(name) : text.includes(name));
-  if (hasAdapter('@sveltejs/adapter-node')) return { target: 'node' };
-  if (hasAdapter('@sveltejs/adapter-static')) return { target: 'files' };
-  return findForeignAdapter(file, text) ?? { target: 'auto' };
-}
-
-/** Detects the target of an Astro project: static files, unless its configuration names an adapter. */
-function detectAstroAdapter(tree: Tree): Adapter {
-  const { file, text } = readConfigFile(tree, 'astro');
-  if (text.includes('@astrojs/node')) return { target: 'node' };
-  // Since Astro 5, pages are static unless they opt out; projects with a platform adapter have some that do.
-  return findForeignAdapter(file, text) ?? { target: 'files' };
-}
-
-function findForeignAdapter(file: string | undefined, text: string): Adapter | undefined {
-  const adapter = foreign.exec(text)?.[1];
-  return adapter === undefined || file === undefined ? undefined : { target: 'foreign', package: adapter, file };
-}
-
-function readConfigFile(tree: Tree, framework: keyof typeof configs): { file: string | undefined; text: string } {
-  const file = configs[framework].find((each) => tree.has(each));
-  return { file, text: (file === undefined ? undefined : tree.readFile(file)) ?? '' };
 }
 
 interface NextConfig {
@@ -171,9 +133,14 @@ const files = ['next.config.js', 'next.config.mjs', 'next.config.ts', 'next.conf
 
 function readNextConfig(tree: Tree): NextConfig {
   const file = files.find((each) => tree.has(each));
-  const text = file === undefined ? '' : (tree.readFile(file) ?? '');
-  const output = /\boutput\s{0,9}:\s{0,9}["'](standalone|export)["']/.exec(text)?.[1];
-  const imported = /\b(?:from|import|require)\s{0,9}\(?\s{0,9}["']((?:@[\w.-]{1,100}\/)?[\w.-]{1,100})/g;
-  const imports = [...text.matchAll(imported)].flatMap(([, name = '']) => (name.startsWith('.') ? [] : [name]));
-  return { output: output === 'standalone' || output === 'export' ? output : undefined, imports };
+  const module = parseScript(file === undefined ? '' : (tree.readFile(file) ?? ''));
+  const assigned = [...module.variables].flatMap(([name, value]) => (/\.output$/.test(name) ? [value] : []));
+  const outputs = [...assigned, ...readPath(module.exported, ['output'], module)]
+    .flatMap((value) => resolveValues(value, module))
+    .map(readLiteralText);
+  const output = outputs.find((each) => each === 'standalone' || each === 'export');
+  const imports = module.sources
+    .filter((name) => !name.startsWith('.'))
+    .map((name) => /^(?:@[\w.-]{1,100}\/)?[\w.-]{1,100}/.exec(name)?.[0] ?? name);
+  return { output, imports };
 }

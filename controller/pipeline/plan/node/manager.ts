@@ -1,5 +1,5 @@
 // Chooses a Node project's package manager and its version, and builds its commands.
-import { parseJson, readTexts } from '../../manifest.ts';
+import { parseJson, readText, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { renderStep } from '../recipe.ts';
@@ -136,7 +136,7 @@ export function getManagerPackage({ manager, version }: ChosenManager): string |
 }
 
 /** Returns environment variables for the manager. */
-export function getManagerEnvironment(manager: Manager): readonly string[] {
+function getManagerEnvironment(manager: Manager): readonly string[] {
   // The other programs of a build only understand node_modules.
   return manager === 'berry'
     ? [
@@ -146,6 +146,40 @@ export function getManagerEnvironment(manager: Manager): readonly string[] {
         'YARN_ENABLE_TELEMETRY=0',
       ]
     : [];
+}
+
+/** What a build needs besides the variables that every Node build has. */
+interface MoreVariables {
+  /** Of tools that packages bring. */
+  readonly tools?: readonly string[];
+  /** Of Debian packages. */
+  readonly system?: readonly string[];
+}
+
+/** Renders the environment in which the packages of any Node build are installed, whatever the language of its server. */
+export function renderNodeEnvironment(manager: Manager, { tools = [], system = [] }: MoreVariables = {}): string[] {
+  const quiet = ['npm_config_update_notifier=false', 'npm_config_fund=false', 'npm_config_audit=false'];
+  const variables = [...getManagerEnvironment(manager), ...system];
+  return [
+    `ENV ${['CI=true', ...tools, ...quiet].join(' ')}`,
+    ...(variables.length === 0 ? [] : [`ENV ${variables.join(' ')}`]),
+  ];
+}
+
+/**
+ * Renders what the build of Create React App needs after its installation; nothing for others. It takes warnings for errors
+ * where CI is true, and `homepage` for the address of its pages. A host there is usually another one, such as GitHub Pages.
+ * It also refuses to start where it finds another version of babel-jest and the like, which only its tests use.
+ *
+ * @param tree of its folder
+ * @param isServed whether a server of the app serves the pages, and may do so at the path of `homepage`
+ */
+export function renderReactEnvironment(tree: Tree, dependencies: ReadonlySet<string>, isServed: boolean): string[] {
+  if (!dependencies.has('react-scripts')) return [];
+  const homepage = readText(parseJson(tree.readFile('package.json')), 'homepage') ?? '/';
+  const [whole, path = '/'] = /^[a-z]+:\/\/[^/]+(\/.*)?$/i.exec(homepage) ?? [undefined, homepage];
+  const isAtTop = ['', '.', '/', './'].includes(path) || (isServed && whole === undefined);
+  return [`ENV CI=false SKIP_PREFLIGHT_CHECK=true${isAtTop ? '' : ' PUBLIC_URL=/'}`];
 }
 
 /** Installs from the lock file. If that fails, installs without it and warns the author: the app may still work. */

@@ -1,15 +1,34 @@
 // Plans Node apps: install from the lock file, build, then a small image with only what serves the app.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { defaultPort, renderDockerfile, type Planner, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import {
+  defaultPort,
+  markFixedPort,
+  renderDockerfile,
+  type Planner,
+  type PlanInput,
+  type Problem,
+  type Recipe,
+} from '../recipe.ts';
+import { describeMigration, isMigrating, type Migration } from '../common/migrations.ts';
 import { type NodeApp, describeUnstartedServer } from './app.ts';
+import {
+  declareNodeDatabase,
+  findNodeDatabase,
+  listAddressPlaceholders,
+  toMigration,
+  warnAboutNodeDatabase,
+} from './database.ts';
 import { detectForeignAdapter } from './framework.ts';
+import { findGitUse, warnAboutHistory } from '../common/history.ts';
+import { listSampleAddresses } from './placeholders.ts';
 import { readProject, type NodeProject } from './project.ts';
-import { renderBuildStage, type NodeImage, listBuildCommands, renderRunStage } from './stages.ts';
+import { extractDatabaseCommands, warnAboutSeeds } from './scripts.ts';
+import { renderBuildStage, type NodeImage, listBuildCommands, listStartCommands, renderRunStage } from './stages.ts';
 import { findApp } from './start.ts';
 import { selectSystemPackages } from './system-packages.ts';
 import { chooseNode, type NodeChoice } from './version.ts';
-import { findWorkspaceApp } from './workspace.ts';
+import { findWorkspaceApp, type WorkspaceApp } from './workspace.ts';
 import { hasAllAssets } from '../static/static.ts';
 
 const ignore = ['.git', '**/node_modules', '.next', '.nuxt', '.output', '**/.DS_Store'];
@@ -20,15 +39,17 @@ export const node: Planner = {
     if (project === undefined) return tree.has('package.json') ? createMalformedProblem() : undefined;
     const misfit = input.hasCommand ? undefined : detectForeignAdapter(tree, project);
     if (misfit !== undefined) return { problem: misfit };
-    const app = findApp(tree, project) ?? toCommandedApp(input);
+    const known = toKnownApp(input);
+    if (known !== undefined) return planKnownApp(tree, input, project, known);
+    const app = input.package === undefined ? (findApp(tree, project) ?? toCommandedApp(input)) : undefined;
     if (app !== undefined) return planSinglePackage(tree, input, project, app);
-    const found = findWorkspaceApp(tree, project);
-    if (found === undefined) return explainMissingStart(tree, project);
-    if ('problem' in found) return found;
-    const image = { project, folder: found.folder, tree: found.tree, appProject: found.project, app: found.app };
-    return createRecipe(tree, input, { ...image, builds: found.builds }, found.because);
+    return planPackage(tree, input, project, findWorkspaceApp(tree, project, { folder: input.package }));
   },
+  declareSettings: declareNodeDatabase,
 };
+
+/** What is found before the image is chosen. */
+type FoundApp = Pick<NodeImage, 'project' | 'folder' | 'tree' | 'appProject' | 'app' | 'builds'>;
 
 /** If the author specifies the start command, no detection is needed. */
 function toCommandedApp({ hasCommand }: PlanInput): NodeApp | undefined {
@@ -37,24 +58,54 @@ function toCommandedApp({ hasCommand }: PlanInput): NodeApp | undefined {
     : undefined;
 }
 
+function planPackage(
+  tree: Tree,
+  input: PlanInput,
+  project: NodeProject,
+  found: WorkspaceApp | Problem | undefined,
+): Recipe | Problem | undefined {
+  if (found === undefined) return explainMissingStart(tree, project);
+  if ('problem' in found) return found;
+  const image = { project, folder: found.folder, tree: found.tree, appProject: found.project, app: found.app };
+  return createRecipe(tree, input, { ...image, builds: found.builds }, found.because);
+}
+
+/** It may be a package of a workspace. */
+function planKnownApp(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): Recipe | Problem | undefined {
+  const folder = input.start?.folder;
+  return folder === undefined
+    ? planSinglePackage(tree, input, project, app)
+    : planPackage(tree, input, project, findWorkspaceApp(tree, project, { folder, app }));
+}
+
+/** Starts what was found before. */
+function toKnownApp({ start }: PlanInput): NodeApp | undefined {
+  if (start === undefined) return undefined;
+  const { command, because, certainty, port } = start;
+  return { kind: 'server', command, because, prune: !/npm run|node_modules|\bbun\b/.test(command), certainty, port };
+}
+
 function planSinglePackage(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): Recipe {
   const builds = listBuildCommands(project, app.framework);
   return createRecipe(tree, input, { project, folder: '.', tree, appProject: project, app, builds });
 }
 
-function createRecipe(
-  tree: Tree,
-  input: PlanInput,
-  found: Omit<NodeImage, 'image' | 'system'>,
-  where?: string,
-): Recipe {
-  const { project, appProject, app } = found;
+function createRecipe(tree: Tree, input: PlanInput, found: FoundApp, where?: string): Recipe {
+  const { project, appProject } = found;
   const choice = chooseNodeVersion(tree, input, found);
+  const { findings, ...data } = planDatabase(found);
   const image = {
     ...found,
+    ...data,
     image: choice.image,
     system: selectSystemPackages(collectDependencyNames(project, appProject)),
+    git: findGitUse(
+      found.tree,
+      { ...project.scripts, ...appProject.scripts },
+      collectDependencyNames(project, appProject),
+    ),
   };
+  const { app, migration } = image;
   const literal = app.kind === 'server' ? app.port : undefined;
   const port = input.port ?? literal ?? defaultPort;
   const reason = [
@@ -62,24 +113,73 @@ function createRecipe(
     where,
     app.because,
     literal === undefined ? undefined : `Its code listens on port ${literal}.`,
+    migration === undefined ? undefined : describeMigration(migration),
     choice.because,
   ]
     .filter((each) => each !== undefined)
     .join(' ');
   return {
-    plan: { strategy: 'node', reason, port, ...(app.framework === undefined ? {} : { framework: app.framework }) },
+    plan: {
+      strategy: 'node',
+      reason,
+      port,
+      ...(app.framework === undefined ? {} : { framework: app.framework }),
+      certainty: app.certainty ?? 'certain',
+      ...(app.otherwise === undefined ? {} : { otherwise: app.otherwise }),
+    },
+    ...markFixedPort(input, literal),
     dockerfile: renderDockerfile(reason, [...renderBuildStage(input, image), '', ...renderRunStage(image, port)]),
     ignore,
     ...(app.kind === 'files' ? { filesOnly: true } : {}),
-    findings: choice.findings,
+    findings: [...choice.findings, ...findings, ...(image.git === undefined ? [] : warnAboutHistory(image.git))],
   };
+}
+
+/** Plans what the app's database needs: a migration before the start, and a build that works without one. */
+function planDatabase({
+  tree,
+  app,
+  appProject,
+}: FoundApp): Pick<NodeImage, 'app' | 'addresses' | 'scripts' | 'migration' | 'buildsDatabase'> &
+  Pick<Recipe, 'findings'> {
+  const scripts = extractDatabaseCommands(appProject.scripts);
+  const database = findNodeDatabase(tree, appProject);
+  const isOwn = app.kind === 'files' || isMigrating(listStartCommands(app, appProject));
+  const migration = isOwn ? undefined : toMigration(database, scripts.migration);
+  const addresses = { ...listSampleAddresses(tree), ...listAddressPlaceholders(database) };
+  return {
+    app: migration === undefined ? app : keepTools(app),
+    addresses,
+    scripts,
+    migration: migration === undefined ? undefined : addProgramPath(migration),
+    buildsDatabase: database?.kind === 'sqlite' && isPrerendering(app),
+    findings: [...warnAboutSeeds(scripts), ...(isOwn ? [] : warnAboutNodeDatabase(tree, database, migration))],
+  };
+}
+
+/** A migration needs the tool, which is often a development package, and no standalone server has it. */
+function keepTools(app: NodeApp): NodeApp {
+  if (app.kind === 'server') return { ...app, prune: false };
+  if (app.kind === 'files') return app;
+  const command = 'exec node_modules/.bin/next start --hostname 0.0.0.0 --port $PORT';
+  return { kind: 'server', framework: app.framework, command, because: app.because, prune: false };
+}
+
+function addProgramPath(migration: Migration): Migration {
+  const path = 'export PATH=$PWD/node_modules/.bin:/app/node_modules/.bin:$PATH';
+  return { ...migration, command: `${path}; ${migration.command}` };
+}
+
+/** Whether its build may generate pages from the database. */
+function isPrerendering({ framework }: NodeApp): boolean {
+  return ['Next.js', 'Nuxt', 'SvelteKit', 'Astro'].includes(framework ?? '');
 }
 
 /** Prefers the version that the root requests over that of the package. */
 function chooseNodeVersion(
   tree: Tree,
   { missingImages }: PlanInput,
-  { project, appProject, tree: ownTree, folder }: Omit<NodeImage, 'image' | 'system'>,
+  { project, appProject, tree: ownTree, folder }: FoundApp,
 ): NodeChoice {
   const choice = chooseNode(tree, project.ranges, missingImages);
   const says = choice.because !== undefined || choice.findings.length > 0;

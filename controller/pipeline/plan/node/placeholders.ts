@@ -1,4 +1,4 @@
-// Finds the keys that an app receives only at run time, so that the build can use placeholders.
+// Finds the keys and addresses that an app receives only at run time, so that the build can use placeholders.
 import type { Tree } from '../../tree.ts';
 
 export const placeholder = 'given-when-it-runs';
@@ -47,4 +47,31 @@ export function listPlaceholderKeys(
     .filter((name) => key.test(name) && !leftAlone.test(name))
     .sort()
     .slice(0, maximumKeys);
+}
+
+/** Stores whose addresses code checks when it is loaded. The clients of others, such as Redis, would connect immediately. */
+const stores: readonly (readonly [RegExp, string])[] = [
+  [/^MONGO(?:DB)?_(?:\w{1,40}_)?UR[LI]$/, 'mongodb://127.0.0.1:27017/build'],
+  [/^MYSQL_(?:\w{1,40}_)?URL$/, 'mysql://build:build@127.0.0.1:3306/build'],
+  [/^(?:DATABASE|POSTGRES(?:QL)?)_(?:\w{1,40}_)?UR[LI]$/, 'postgresql://build:build@127.0.0.1:5432/build'],
+];
+
+/** Lists the addresses of databases that the sample environment file names, with values of the same kind. */
+export function listSampleAddresses(tree: Tree): Record<string, string> {
+  const lines = samples.flatMap((file) => (tree.readFile(file, 64 * 1024) ?? '').split('\n'));
+  return Object.fromEntries(
+    lines.flatMap((line) => {
+      const [, name = '', value = ''] =
+        /^\s{0,9}(?:export\s)?([A-Z][A-Z0-9_]*)\s{0,9}=\s{0,9}["']?([^\s"'#]*)/.exec(line) ?? [];
+      const address = stores.find(([pattern]) => pattern.test(name))?.[1];
+      if (address === undefined) return [];
+      return [[name, chooseAddress(value) ?? address] as const];
+    }),
+  );
+}
+
+function chooseAddress(sample: string): string | undefined {
+  if (/^file:|^sqlite:/.test(sample)) return 'file:/tmp/build.db';
+  const scheme = /^(\w{1,20})(?:\+\w{1,20})?:\/\//.exec(sample)?.[1];
+  return stores.map(([, address]) => address).find((address) => address.startsWith(`${scheme ?? ' '}:`));
 }

@@ -43,7 +43,9 @@ const native = [
   'hnswlib-node',
   'faiss-node',
 ];
-const byGit = /^(?:git[+:]|github:|gitlab:|bitbucket:|[\w-]{1,60}\/[\w.-]{1,100}(?:#|$))/;
+/** Addresses that npm takes for repositories: of git, of its hosts, `git@github.com:OWNER/NAME.git`, `OWNER/NAME`. */
+const byGit =
+  /^(?:git[+:@]|ssh:|github:|gitlab:|bitbucket:|gist:|[\w-]{1,60}\/[\w.-]{1,100}(?:#|$)|https?:\/\/\S{1,300}\.git(?:#|$)|https?:\/\/(?:www\.)?github\.com\/[\w-]{1,60}\/[\w.-]{1,100}(?:#|$))/;
 const lockedByGit = /["' ](?:git\+ssh|git\+https|git):\/\//;
 const installScripts = ['preinstall', 'install', 'postinstall', 'prepare'];
 

@@ -1,9 +1,11 @@
 // Renders the two stages of a Node image: one that installs and builds, and one that serves the app.
+import { posix } from 'node:path';
 import semver from 'semver';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import {
   renderCopy,
+  renderLinkedCopy,
   renderArguments,
   type PlanInput,
   renderShellCommand,
@@ -14,13 +16,17 @@ import { serveFiles } from '../static/server.ts';
 import type { NodeApp } from './app.ts';
 import {
   buildInstallCommand,
-  getManagerEnvironment,
   getManagerPackage,
   getPruneCommand,
-  runScript,
   renderMirrorRemoval,
+  renderNodeEnvironment,
+  renderReactEnvironment,
+  runScript,
 } from './manager.ts';
+import { type Migration, prefixMigration } from '../common/migrations.ts';
+import { type GitUse, listCommitVariables, renderGitInit, renderGitRepository } from '../common/history.ts';
 import { listPlaceholderKeys, placeholder } from './placeholders.ts';
+import { type BuildScripts, renderChangedScripts } from './scripts.ts';
 import type { NodeProject } from './project.ts';
 import type { SystemPackages } from './system-packages.ts';
 
@@ -52,7 +58,10 @@ function renderSharpInstall(cache: string): string[] {
 }
 
 function renderSharpCopy(): string[] {
-  return [renderCopy([`${folder}/`], `${folder}/`, '--from=build'), `ENV NEXT_SHARP_PATH=${folder}/node_modules/sharp`];
+  return [
+    renderLinkedCopy([`${folder}/`], `${folder}/`, '--from=build'),
+    `ENV NEXT_SHARP_PATH=${folder}/node_modules/sharp`,
+  ];
 }
 
 export interface NodeImage {
@@ -69,46 +78,124 @@ export interface NodeImage {
   /** Build commands, run in the context's folder. */
   readonly builds: readonly string[];
   readonly system: SystemPackages;
+  /** What asks git for the commit during the build. */
+  readonly git?: GitUse | undefined;
+  /** Addresses of databases for the build, in which none runs. */
+  readonly addresses: Readonly<Record<string, string>>;
+  /** The scripts of the app without what needs a database. */
+  readonly scripts: BuildScripts;
+  /** What brings the database up to date before each start. */
+  readonly migration: Migration | undefined;
+  /** The build gets an empty database of SQLite, which pages that are generated from it need. */
+  readonly buildsDatabase: boolean;
 }
 
 /** Avoids fetching Node headers that the image already has when a package is compiled. */
 const headers = '[ ! -e /usr/local/include/node/node.h ] || export npm_config_nodedir=/usr/local; ';
 const cache = '--mount=type=cache,target=/root/.cache --mount=type=cache,target=/root/.npm';
 
+const toolVariables = [
+  'HUSKY=0',
+  'ELECTRON_SKIP_BINARY_DOWNLOAD=1',
+  'CYPRESS_INSTALL_BINARY=0',
+  'NEXT_TELEMETRY_DISABLED=1',
+  'ASTRO_TELEMETRY_DISABLED=1',
+];
+
 export function renderBuildStage(input: PlanInput, image: NodeImage): string[] {
-  const { project, app, system } = image;
-  const environment = [...getManagerEnvironment(project.manager), ...system.environment];
+  const { project, system } = image;
   return [
     `FROM ${image.image} AS build`,
-    'ENV CI=true HUSKY=0 ELECTRON_SKIP_BINARY_DOWNLOAD=1 CYPRESS_INSTALL_BINARY=0 NEXT_TELEMETRY_DISABLED=1 ASTRO_TELEMETRY_DISABLED=1 npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
-    ...(environment.length === 0 ? [] : [`ENV ${environment.join(' ')}`]),
+    ...renderNodeEnvironment(project.manager, { tools: toolVariables, system: system.environment }),
     ...renderBuildTools(image),
     ...renderManagerInstall(project),
     'WORKDIR /app',
-    ...renderArguments(input, app.kind === 'server' ? app.environment : {}),
-    ...renderInstall(project),
+    ...(image.git === undefined ? [] : renderGitInit(image.git)),
+    ...renderArguments(input),
+    ...renderAddresses(input, image),
+    ...renderInstall(image),
+    ...renderReplacement(image),
     ...renderBuild(input, image),
     ...renderPrune(image),
     ...(shouldCopySharp(image) ? renderSharpInstall(cache) : []),
   ];
 }
 
-function renderInstall({ manager: name, file, locked, needsTree, compiles, mirrored }: NodeProject): string[] {
+/** Before the installation, whose scripts may read the configuration of the database. */
+function renderAddresses({ build }: PlanInput, { addresses }: NodeImage): string[] {
+  const variables = new Set([...build.args, ...build.env].map(({ name }) => name));
+  return Object.entries(addresses)
+    .filter(([name]) => !variables.has(name))
+    .map(([name, value]) => `ARG ${name}=${value}`);
+}
+
+function renderInstall(image: NodeImage): string[] {
+  const { project, folder, scripts } = image;
+  const { manager: name, file, locked, needsTree, compiles, mirrored } = project;
+  const tree = ['COPY . .', ...renderChangedScripts(scripts, folder)];
   const manifests = ['package.json', ...(locked ? [file] : [])];
   const install = buildInstallCommand(name, locked ? file : undefined);
   return [
-    ...(needsTree ? ['COPY . .'] : [renderCopy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] bunfig.tom[l] ./']),
+    ...(needsTree ? tree : [renderCopy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] bunfig.tom[l] ./']),
     ...(mirrored ? renderMirrorRemoval(file) : []),
     ...renderStep(file, 'installing the packages', `RUN ${cache} ${compiles ? headers : ''}${install}`),
-    ...(needsTree ? [] : ['COPY . .']),
+    ...(needsTree || isInstalledOnly(image) ? [] : tree),
   ];
+}
+
+/** Returns true if the build stage installs packages and does nothing with the source. */
+function isInstalledOnly({ project, folder, scripts, builds, app, git, buildsDatabase }: NodeImage): boolean {
+  const isServer = app.kind === 'server' && app.replaced === undefined;
+  const isUnchanged = renderChangedScripts(scripts, folder).length === 0;
+  return isServer && isUnchanged && builds.length === 0 && !project.needsTree && git === undefined && !buildsDatabase;
+}
+
+/** Installs the package in a folder of its own, so that no manager changes the lock file, and redirects the other to it. */
+function renderReplacement({ app, folder }: NodeImage): string[] {
+  if (app.kind !== 'server' || app.replaced === undefined) return [];
+  const { package: name, by, version: range } = app.replaced;
+  const [target, home] = [quoteShellWord(posix.join(folder, 'node_modules', name)), '/opt/replaced'];
+  const manifest = `{"name":"${name}","version":"0.0.0","type":"module","exports":"./index.js"}`;
+  const code = `export { default } from "${home}/node_modules/${by}/index.js";`;
+  return renderStep(
+    'package.json',
+    `taking ${by} for ${name}`,
+    `RUN ${cache} npm install --prefix ${home} --no-save --legacy-peer-deps ${by}@${range} && rm -rf ${target} && mkdir -p ${target} && echo '${manifest}' > ${target}/package.json && echo '${code}' > ${target}/index.js`,
+  );
 }
 
 function renderBuild(input: PlanInput, image: NodeImage): string[] {
   const steps = image.builds.flatMap((build) =>
     renderStep('package.json', 'running the build script', `RUN ${cache} ${build}`),
   );
-  return steps.length === 0 ? [] : [...renderPlaceholders(input, image), ...steps];
+  if (steps.length === 0) return [];
+  const { git, tree } = image;
+  const repository = git === undefined ? [] : renderGitRepository(git, input.commit ?? '0'.repeat(40), tree.date);
+  return [
+    ...renderPlaceholders(input, image),
+    ...renderBuildDatabase(image),
+    ...renderReactEnvironment(tree, image.appProject.dependencies, false),
+    ...renderCommit(input, tree),
+    ...repository,
+    ...steps,
+    ...(git === undefined ? [] : ['RUN rm -rf .git']),
+  ];
+}
+
+/** As late as possible, since each commit changes what follows. */
+function renderCommit({ commit, build }: PlanInput, tree: Tree): string[] {
+  const variables = new Set([...build.args, ...build.env].map(({ name }) => name));
+  if (commit === undefined) return [];
+  return listCommitVariables(tree)
+    .filter((name) => !variables.has(name))
+    .map((name) => `ARG ${name}=${commit}`);
+}
+
+/** A failure shows again before the start, with its cause. */
+function renderBuildDatabase({ migration, buildsDatabase, folder }: NodeImage): string[] {
+  if (migration === undefined || !buildsDatabase) return [];
+  const command = folder === '.' ? migration.command : buildCommandInFolder(folder, migration.command);
+  return renderStep(migration.file, 'making an empty database for the build', `RUN ${command} || true`);
 }
 
 /** Prunes only projects with a single package: no manager prunes workspaces reliably. */
@@ -128,9 +215,9 @@ function renderPlaceholders(input: PlanInput, { tree, appProject }: NodeImage): 
 }
 
 /** Installs Debian packages that the installation needs: a compiler, git, libraries. */
-function renderBuildTools({ project, system }: NodeImage): string[] {
+function renderBuildTools({ project, system, git: gitUse }: NodeImage): string[] {
   const compiler = project.compiles ? ['python3', 'make', 'g++'] : [];
-  const git = project.fetchesByGit ? ['git', 'ca-certificates'] : [];
+  const git = project.fetchesByGit || gitUse !== undefined ? ['git', 'ca-certificates'] : [];
   const names = [...new Set([...compiler, ...git, ...system.build])];
   if (names.length === 0) return [];
   const what = project.compiles
@@ -178,15 +265,12 @@ export function renderRunStage(image: NodeImage, port: number): string[] {
     ...renderRuntimeManager(image),
     'RUN getent passwd 1000 || useradd --create-home --uid 1000 node; install -d -o 1000 -g 1000 /app',
     `ENV ${['NODE_ENV=production NEXT_TELEMETRY_DISABLED=1 HOST=0.0.0.0', `PORT=${port}`, 'npm_config_update_notifier=false', ...system.environment].join(' ')}`,
-    'WORKDIR /app',
-    ...(app.kind === 'standalone'
-      ? renderStandaloneCopy(image.tree)
-      : [renderCopy(['/app/'], './', '--from=build', '--chown=1000:1000')]),
-    ...(folder === '.' ? [] : [`WORKDIR ${root}`]),
+    `WORKDIR ${root}`,
+    ...(app.kind === 'standalone' ? renderStandaloneCopy(image.tree) : renderAppCopy(image)),
     ...(shouldCopySharp(image) ? renderSharpCopy() : []),
     'USER 1000:1000',
     `EXPOSE ${port}`,
-    ...(start === '' ? [] : [renderShellCommand(start)]),
+    ...(start === '' ? [] : [renderShellCommand(prefixMigration(image.migration, start))]),
   ];
 }
 
@@ -195,13 +279,19 @@ function shouldCopySharp({ app, appProject, image }: NodeImage): boolean {
 }
 
 /** A start script that calls pnpm, yarn or bun needs it at run time. */
-function renderRuntimeManager({ project, appProject, app }: NodeImage): string[] {
+function renderRuntimeManager({ project, appProject, app, migration }: NodeImage): string[] {
   if (app.kind !== 'server') return [];
-  const command = app.command === 'exec npm start' ? joinStartScripts(appProject) : app.command;
+  const command = `${listStartCommands(app, appProject)}\n${migration?.command ?? ''}`;
   if (!/\b(?:pnpm|yarn|bunx?)\b/.test(command)) return [];
   // In production, pnpm would reinstall at start if it finds development packages.
   const asBuilt = project.manager === 'pnpm' ? ['ENV pnpm_config_verify_deps_before_run=false'] : [];
   return [...renderManagerInstall(project), ...asBuilt];
+}
+
+/** Returns the commands that a start runs, as far as the scripts show them. */
+export function listStartCommands(app: NodeApp, project: NodeProject): string {
+  if (app.kind !== 'server') return '';
+  return /^exec (?:npm|yarn|pnpm|bun)(?: run)? start\b/.test(app.command) ? joinStartScripts(project) : app.command;
 }
 
 /** Returns the start script and the scripts that it may call. */
@@ -213,13 +303,22 @@ function joinStartScripts({ scripts }: NodeProject): string {
   return [start, ...calledScripts.map(([, script]) => script)].join('\n');
 }
 
+/** Where the build stage only installs packages, they are a layer that a change of the source does not touch. */
+function renderAppCopy(image: NodeImage): string[] {
+  const owner = '--chown=1000:1000';
+  const built = renderLinkedCopy(['/app/'], '/app/', '--from=build', owner);
+  return isInstalledOnly(image) ? [built, renderLinkedCopy(['.'], '/app/', owner)] : [built];
+}
+
 /** The standalone server of Next.js includes only the packages it needs; its static files must be copied next to it. */
 function renderStandaloneCopy(tree: Tree): string[] {
   const from = ['--from=build', '--chown=1000:1000'];
   return [
-    renderCopy(['/app/.next/standalone/'], './', ...from),
-    renderCopy(['/app/.next/static/'], './.next/static/', ...from),
-    ...(tree.getEntry('public')?.kind === 'directory' ? [renderCopy(['/app/public/'], './public/', ...from)] : []),
+    renderLinkedCopy(['/app/.next/standalone/'], '/app/', ...from),
+    renderLinkedCopy(['/app/.next/static/'], '/app/.next/static/', ...from),
+    ...(tree.getEntry('public')?.kind === 'directory'
+      ? [renderLinkedCopy(['/app/public/'], '/app/public/', ...from)]
+      : []),
   ];
 }
 

@@ -15,6 +15,11 @@ import { findFramework, hasPages } from './framework.ts';
 import type { NodeProject } from './project.ts';
 import { findDeclaredSite, findDeclaredStart } from '../platforms/start.ts';
 
+/** Frameworks whose server sends pages. */
+export function isPageServer(framework: string): boolean {
+  return ['Next.js', 'Nuxt', 'SvelteKit', 'Astro'].includes(framework);
+}
+
 const bundlers: readonly {
   readonly package: string;
   readonly framework: string;
@@ -132,7 +137,47 @@ function chooseServingScript(scripts: NodeProject['scripts']): 'start' | 'start:
   return isSlow && scripts['start:prod'] !== undefined ? 'start:prod' : 'start';
 }
 
-function detectServer(tree: Tree, { dependencies, scripts, main, manager }: NodeProject): NodeApp | undefined {
+interface WatchedStart {
+  readonly command: string;
+  readonly file: string;
+  /** It runs without its development packages. */
+  readonly prune: boolean;
+}
+
+/** Programs of packages are next to the package or at the root of its workspace. */
+export const findsPrograms = 'export PATH=$PWD/node_modules/.bin:/app/node_modules/.bin:$PATH';
+/** A development script that starts one file, and starts it again whenever a source changes. */
+const watched =
+  /^(?:cross-env )?(?:\w{1,40}=\S{0,60} ){0,4}(?:(tsx) watch|node --watch|nodemon|bun (?:run )?--(?:watch|hot)) ((?:--?[\w-]{1,30}(?:=\S{1,60})? ){0,4}(?:--tsconfig \S{1,60} )?)(?:\.\/)?([\w./-]{1,100}\.[cm]?[jt]s)$/;
+
+/** Finds the server that a development script starts, for a project without a start script. It runs without the watching. */
+export function findWatchedStart(tree: Tree, project: NodeProject): WatchedStart | undefined {
+  const { runtime, scripts } = project;
+  const match = ['dev', 'start:dev', 'develop'].map((name) => watched.exec(scripts[name] ?? '')).find(Boolean);
+  const [, tsx, options = '', file] = match ?? [];
+  const text = file === undefined ? undefined : tree.readFile(file, 64 * 1024);
+  if (file === undefined || text === undefined || scripts['start'] !== undefined) return undefined;
+  const isServer = findServerLibrary(runtime) !== undefined || /\.listen\(|\bserve\(/.test(text);
+  return isServer ? stopWatching(file, tsx === undefined ? undefined : options, project) : undefined;
+}
+
+/** Starts a file once; undefined if nothing that is installed can run its language. `options` are those of tsx. */
+function stopWatching(
+  file: string,
+  options: string | undefined,
+  { dependencies, manager }: NodeProject,
+): WatchedStart | undefined {
+  if (options !== undefined && dependencies.has('tsx')) {
+    const [config = ''] = /--tsconfig[ =]\S+ /.exec(options) ?? [];
+    return { command: `${findsPrograms}; exec tsx ${config}${file}`, file, prune: false };
+  }
+  const isBun = manager === 'bun';
+  if (!isBun && !/\.[cm]?js$/.test(file)) return undefined;
+  return { command: `exec ${isBun ? 'bun' : 'node'} ${file}`, file, prune: true };
+}
+
+function detectServer(tree: Tree, project: NodeProject): NodeApp | undefined {
+  const { dependencies, scripts, main, manager } = project;
   const library = findServerLibrary(dependencies);
   const framework = library === undefined ? {} : { framework: names[library] ?? library };
   const name = chooseServingScript(scripts);
@@ -144,6 +189,17 @@ function detectServer(tree: Tree, { dependencies, scripts, main, manager }: Node
       ...framework,
       ...resolveScriptStart(tree, start, name),
       because: `Its ${name} script defines how it starts.`,
+    };
+  const watching = findWatchedStart(tree, project);
+  if (watching !== undefined)
+    return {
+      kind: 'server',
+      ...framework,
+      command: watching.command,
+      because: `It has no start script, so ${watching.file} is run, which its development script starts.`,
+      prune: watching.prune,
+      certainty: 'likely',
+      port: findPortOfStartedFile(tree, watching.file),
     };
   const file = [
     main,
@@ -164,6 +220,7 @@ function detectServer(tree: Tree, { dependencies, scripts, main, manager }: Node
     command: `exec ${manager === 'bun' ? 'bun' : 'node'} ${quoteShellWord(file)}`,
     because: `It has no start script, so ${file} is run.`,
     prune: true,
+    certainty: 'guessed',
     port: findPortOfStartedFile(tree, file),
   };
 }

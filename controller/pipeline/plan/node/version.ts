@@ -35,7 +35,7 @@ export function chooseNode(
     readVersionFile(tree) ??
     readManifestVersion(tree) ??
     inferVersionFromScripts(tree) ??
-    inferVersionFromAge(dependencies);
+    inferVersionFromAge(tree, dependencies);
   if (request === undefined) return { image: defaultNode, findings: [] };
   const fitting = available.filter(({ version }) => request.isFitting(version));
   const found = fitting.find(({ version }) => version === request.major) ?? fitting.at(-1);
@@ -123,21 +123,39 @@ const aged: Readonly<Record<string, number>> = {
   '@vue/cli-service': 5,
   next: 11,
   nuxt: 3,
+  gatsby: 3,
+  '@angular-devkit/build-angular': 12,
+  'laravel-mix': 6,
 };
+const locks = ['package-lock.json', 'yarn.lock', 'pnpm-lock.yaml'];
+const lockBytes = 16 * 1024 * 1024;
 
-function inferVersionFromAge(dependencies: Readonly<Record<string, string>>): VersionRequest | undefined {
-  const old = Object.entries(aged).find(([name, since]) => {
-    const lowest = computeLowestMajor(dependencies[name]);
-    return lowest !== undefined && lowest < since;
-  });
-  return old === undefined
-    ? undefined
-    : {
-        file: 'package.json',
-        words: `16 by its ${old[0]} ${dependencies[old[0]] ?? ''}`,
-        major: 16,
-        isFitting: (each) => each === 16,
-      };
+/** A range may allow newer versions than the lock file has, and "latest" names none. */
+function inferVersionFromAge(tree: Tree, dependencies: Readonly<Record<string, string>>): VersionRequest | undefined {
+  const used = Object.entries(aged).filter(([name]) => Object.hasOwn(dependencies, name));
+  const lock = used.length === 0 ? undefined : locks.find((each) => tree.has(each));
+  const text = lock === undefined ? '' : (tree.readFile(lock, lockBytes) ?? '');
+  for (const [name, since] of used) {
+    const locked = findLockedVersion(text, name);
+    const version = locked ?? dependencies[name] ?? '';
+    const lowest = computeLowestMajor(version);
+    if (lowest === undefined || lowest >= since) continue;
+    const file = locked === undefined || lock === undefined ? 'package.json' : lock;
+    return { file, words: `16 by its ${name} ${version}`, major: 16, isFitting: (each) => each === 16 };
+  }
+  return undefined;
+}
+
+/** Reads the first version of a package in a lock file of npm, Yarn or pnpm. */
+function findLockedVersion(lock: string, name: string): string | undefined {
+  const word = name.replace(/[/.]/g, String.raw`\$&`);
+  return [
+    String.raw`^\s{2,4}"(?:node_modules/)?${word}": \{\s{1,20}"version": "(\d[\w.+-]{0,40})"`,
+    String.raw`^"?${word}@[^\n]{1,300}:\n {2}version:? "?(\d[\w.+-]{0,40})"?`,
+    String.raw`^ {2}(?:'|/)?${word}[@/](\d[\w.+-]{0,40})`,
+  ]
+    .map((pattern) => new RegExp(pattern, 'm').exec(lock)?.[1])
+    .find((version) => version !== undefined);
 }
 
 function computeLowestMajor(range: string | undefined): number | undefined {

@@ -1,15 +1,14 @@
 // Finds the app among a workspace's packages (npm, pnpm, Yarn or Bun, with or without Turborepo).
 import { posix } from 'node:path';
-import { parse } from 'yaml';
 import type { Finding } from '../../../../crds/hosted-app.ts';
-import { readField, parseJson, readTexts } from '../../manifest.ts';
+import { parseYaml, parseJson, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import type { Problem } from '../recipe.ts';
 import type { NodeApp } from './app.ts';
 import { readProject, type NodeProject } from './project.ts';
 import { runScript } from './manager.ts';
 import { buildCommandInFolder, listBuildCommands } from './stages.ts';
-import { findApp } from './start.ts';
+import { findApp, findsPrograms, findWatchedStart, isPageServer } from './start.ts';
 
 interface Package {
   readonly folder: string;
@@ -24,10 +23,8 @@ export interface WorkspaceApp extends Package {
   readonly because: string;
 }
 
-type AppPackage = Package & { readonly app: NodeApp };
+export type AppPackage = Package & { readonly app: NodeApp };
 
-/** Programs of packages are next to the package or at the root. */
-const findsPrograms = 'export PATH=$PWD/node_modules/.bin:/app/node_modules/.bin:$PATH';
 const maximumPackages = 100;
 /** Packages that demonstrate, test or document the others. */
 const aside =
@@ -35,19 +32,44 @@ const aside =
 /** Start scripts that watch, test or preview, and do not serve users. */
 const watches = /(?:--watch|\s-w\b|\b(?:nodemon|tsup|microbundle|storybook|jest|vitest|expo|electron|tsc)\b)/;
 
-/** Finds the only app of a workspace; undefined if its packages contain none. */
-export function findWorkspaceApp(tree: Tree, top: NodeProject): WorkspaceApp | Problem | undefined {
+/**
+ * Finds the only app of a workspace, or that in the folder that is asked for, of which the app may be known; undefined if
+ * its packages contain none.
+ */
+export function findWorkspaceApp(
+  tree: Tree,
+  top: NodeProject,
+  wanted: WantedPackage = {},
+): WorkspaceApp | Problem | undefined {
   if (!top.isWorkspace) return undefined;
   const packages = listPackages(tree);
-  const apps = packages.flatMap((each): AppPackage[] => {
-    const app = aside.test(each.folder) ? undefined : detectApp(each);
-    return app === undefined ? [] : [{ ...each, app }];
-  });
+  const apps = detectApps(packages);
+  const own = chooseFolder(wanted, apps, packages);
+  if (own !== undefined) return addBuilds(own, packages, top, describeRole(wanted));
   const servers = apps.filter(({ app }) => app.kind !== 'files');
   const only = servers.length === 1 && servers[0] !== undefined ? selectServerWithPages(servers[0], apps) : undefined;
   const chosen = only ?? (servers.length === 0 && apps.length === 1 ? apps[0] : undefined);
   if (chosen !== undefined) return addBuilds(chosen, packages, top);
   return apps.length === 0 ? undefined : { problem: createSeveralAppsFinding(apps) };
+}
+
+interface WantedPackage {
+  readonly folder?: string | undefined;
+  readonly app?: NodeApp | undefined;
+}
+
+function chooseFolder(
+  { folder, app }: WantedPackage,
+  apps: readonly AppPackage[],
+  packages: readonly Package[],
+): AppPackage | undefined {
+  if (folder === undefined) return undefined;
+  const own = packages.find((each) => each.folder === folder);
+  return own === undefined || app === undefined ? apps.find((each) => each.folder === folder) : { ...own, app };
+}
+
+function describeRole({ app }: WantedPackage): string {
+  return app === undefined ? 'is the component' : 'has the MCP server';
 }
 
 /** A server next to pages is the app only if the pages are separate packages. */
@@ -68,7 +90,7 @@ function detectApp({ tree, project }: Package): NodeApp | undefined {
   if (app.kind === 'files') return app.framework === 'Vite' && !tree.has('index.html') ? undefined : app;
   // The location of a standalone server depends on the root that Next.js infers; next start serves the same pages.
   if (app.kind === 'standalone' || app.command.includes('.bin/next ')) return createNextApp('Next.js', app.because);
-  return isServer(app, project.scripts['start']) ? app : undefined;
+  return isServer(app, project.scripts['start']) || findWatchedStart(tree, project) !== undefined ? app : undefined;
 }
 
 function createNextApp(framework: string, because: string): NodeApp {
@@ -80,11 +102,37 @@ function isServer({ framework }: NodeApp, start: string | undefined): boolean {
   return start === undefined ? framework !== undefined && isPageServer(framework) : !watches.test(start);
 }
 
-function isPageServer(framework: string): boolean {
-  return ['Next.js', 'Nuxt', 'SvelteKit', 'Astro'].includes(framework);
+function detectApps(packages: readonly Package[]): AppPackage[] {
+  return packages.flatMap((each): AppPackage[] => {
+    const app = aside.test(each.folder) ? undefined : detectApp(each);
+    return app === undefined ? [] : [{ ...each, app }];
+  });
 }
 
-function addBuilds(chosen: AppPackage, packages: readonly Package[], top: NodeProject): WorkspaceApp {
+/** Lists the apps among the packages of the workspace at the root of a tree. */
+export function listWorkspaceApps(tree: Tree): readonly AppPackage[] {
+  return readProject(tree)?.isWorkspace === true ? detectApps(listPackages(tree)) : [];
+}
+
+/**
+ * Returns whether a folder is a package of the workspace at the root: it is then planned from there, with its folder as
+ * the package, since the root has the lock file and the packages that it depends on.
+ */
+export function isWorkspacePackage(tree: Tree, folder: string): boolean {
+  const hasOwn = ['Dockerfile', ...lockFiles].some((name) => tree.has(posix.join(folder, name)));
+  return (
+    !hasOwn && readProject(tree)?.isWorkspace === true && listPackages(tree).some((each) => each.folder === folder)
+  );
+}
+
+const lockFiles = ['package-lock.json', 'pnpm-lock.yaml', 'yarn.lock', 'bun.lock', 'bun.lockb'];
+
+function addBuilds(
+  chosen: AppPackage,
+  packages: readonly Package[],
+  top: NodeProject,
+  why = `is the only ${chosen.app.kind === 'files' ? 'web app' : 'server'} of this workspace`,
+): WorkspaceApp {
   const name = chosen.project.name ?? chosen.folder;
   const appCommands = listBuildCommands({ ...chosen.project, manager: top.manager }, chosen.app.framework);
   const needed = listDependencies(chosen, packages).filter(({ project }) => project.scripts['build'] !== undefined);
@@ -97,11 +145,10 @@ function addBuilds(chosen: AppPackage, packages: readonly Package[], top: NodePr
           ...needed.map(({ folder }) => buildCommandInFolder(folder, runScript(top.manager, 'build'))),
           ...appCommands.map((build) => buildCommandInFolder(chosen.folder, addProgramPath(build))),
         ];
-  const kind = chosen.app.kind === 'files' ? 'web app' : 'server';
   return {
     ...chosen,
     builds,
-    because: `The package ${name} in ${chosen.folder} is the only ${kind} of this workspace.`,
+    because: `The package ${name} in ${chosen.folder} ${why}.`,
   };
 }
 
@@ -143,6 +190,11 @@ function createSeveralAppsFinding(apps: readonly AppPackage[]): Finding {
   };
 }
 
+/** Lists packages that may be apps, without those that demonstrate, test or document the others. */
+export function listAppPackages(tree: Tree): Pick<Package, 'folder' | 'tree'>[] {
+  return listPackages(tree).filter(({ folder }) => !aside.test(folder));
+}
+
 function listPackages(tree: Tree): Package[] {
   const patterns = readPatterns(tree);
   const included = patterns.filter((each) => !each.startsWith('!')).map(toFolderPattern);
@@ -168,15 +220,6 @@ function readPatterns(tree: Tree): string[] {
       ? npmPatterns
       : readTexts(parseYaml(tree.readFile('pnpm-workspace.yaml', 64 * 1024)), 'packages');
   return listed.slice(0, 50).filter((each) => each.length <= 200);
-}
-
-function parseYaml(text: string | undefined): unknown {
-  try {
-    const read: unknown = text === undefined ? undefined : parse(text, { maxAliasCount: 0 });
-    return readField({ read }, 'read');
-  } catch {
-    return undefined;
-  }
 }
 
 /** Converts a folder pattern: * matches within a name, ** across folders. */

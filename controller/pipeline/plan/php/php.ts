@@ -3,6 +3,7 @@ import { languages } from '../../../../crds/languages.ts';
 import { readKeys, parseJson } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
+import { describeMigration } from '../common/migrations.ts';
 import { findFrontend, type Frontend, renderFrontendStage, findMissingImage } from '../common/frontend.ts';
 import {
   renderCopy,
@@ -18,7 +19,16 @@ import {
   renderStep,
 } from '../recipe.ts';
 
-const ignore = ['.git', '**/node_modules', 'vendor', '.env', '**/.DS_Store'];
+import {
+  declareLaravelDatabase,
+  findLaravelMigration,
+  formatLaravelCommand,
+  getDatabaseExtension,
+  isLaravel,
+  shouldSkipScripts,
+} from './laravel.ts';
+
+const ignore = ['.git', '**/node_modules', '.env', '**/.DS_Store'];
 const roots = ['public', 'web', 'htdocs', 'www', 'html', 'p', 'src/public'];
 /** Requirements for extensions that the image may lack. */
 const extensions = /^ext-(?:gd|intl|zip|bcmath|mysqli|pdo_mysql|pdo_pgsql|pgsql|sodium|exif)$/;
@@ -33,6 +43,7 @@ export const php: Planner = {
       findMissingImage(input, [languages.php.images[0].image], 'PHP', file) ?? createRecipe(tree, input, root, file)
     );
   },
+  declareSettings: declareLaravelDatabase,
 };
 
 /** Finds the folder with index.php; prefers the public folder. */
@@ -54,9 +65,10 @@ function createNoStartProblem(): Problem {
 
 function createRecipe(tree: Tree, input: PlanInput, root: string, file: string): Recipe {
   const port = input.port ?? defaultPort;
-  const laravel = tree.has('artisan');
+  const laravel = isLaravel(tree);
+  const migration = laravel ? findLaravelMigration(tree) : undefined;
   const pages = findPages(tree);
-  const reason = `${file} makes this a PHP app, served from ${root === '.' ? 'its top' : root}.${pages === undefined ? '' : ` The script ${pages.script} builds its pages first.`}`;
+  const reason = `${file} makes this a PHP app, served from ${root === '.' ? 'its top' : root}.${pages === undefined ? '' : ` The script ${pages.script} builds its pages first.`}${migration === undefined ? '' : ` ${describeMigration(migration)}`}`;
   return {
     plan: { strategy: 'php', reason, port, ...(laravel ? { framework: 'Laravel' } : {}) },
     dockerfile: renderDockerfile(reason, [
@@ -66,9 +78,10 @@ function createRecipe(tree: Tree, input: PlanInput, root: string, file: string):
       ...renderImage(tree, input, pages !== undefined),
       `ENV PORT=${port} PHP_CLI_SERVER_WORKERS=4${laravel ? ' LOG_CHANNEL=stderr SESSION_DRIVER=file CACHE_STORE=file' : ''}`,
       `EXPOSE ${port}`,
-      renderShellCommand(formatCommand(root, laravel)),
+      renderShellCommand(formatCommand(tree, root)),
     ]),
-    ignore,
+    // Without Composer, no step of the build would make it again.
+    ignore: tree.has('composer.json') ? [...ignore, 'vendor'] : ignore,
     findings: [],
   };
 }
@@ -92,10 +105,8 @@ function renderImage(tree: Tree, input: PlanInput, built: boolean): string[] {
   ];
 }
 
-/** Laravel needs a key and its own database file, which the first start creates. */
-function formatCommand(root: string, laravel: boolean): string {
-  if (!laravel) return `exec php -S 0.0.0.0:$PORT -t ${quoteShellWord(root)}`;
-  return '[ -f .env ] || cp .env.example .env 2>/dev/null || touch .env; grep -q "^APP_KEY=base64" .env || [ -n "$APP_KEY" ] || php artisan key:generate --force; [ -n "$DB_CONNECTION" ] || { mkdir -p database; touch database/database.sqlite; }; php artisan migrate --force || true; exec php artisan serve --host=0.0.0.0 --port=$PORT';
+function formatCommand(tree: Tree, root: string): string {
+  return isLaravel(tree) ? formatLaravelCommand(tree) : `exec php -S 0.0.0.0:$PORT -t ${quoteShellWord(root)}`;
 }
 
 const composerInstall =
@@ -103,10 +114,12 @@ const composerInstall =
 
 function install(tree: Tree): string[] {
   const file = tree.has('composer.lock') ? 'composer.lock' : 'composer.json';
+  // Laravel finds its packages again when it starts, which is all that the other scripts do.
+  const command = `${composerInstall}${shouldSkipScripts(tree) ? ' --no-scripts' : ''}`;
   return renderStep(
     file,
     'installing the packages',
-    `RUN ${composerInstall} || { ${formatReport('platform', file)}; ${composerInstall} --ignore-platform-req=php; }`,
+    `RUN ${command} || { ${formatReport('platform', file)}; ${command} --ignore-platform-req=php; }`,
   );
 }
 
@@ -116,7 +129,7 @@ function listMissingExtensions(tree: Tree): string[] {
   const required = readKeys(manifest, 'require')
     .filter((name) => extensions.test(name))
     .map((name) => name.slice(4));
-  const modules = [...new Set([...required, ...(tree.has('artisan') ? ['pdo_mysql', 'zip'] : [])])];
+  const modules = [...new Set([...required, ...(isLaravel(tree) ? [getDatabaseExtension(tree), 'zip'] : [])])];
   const composer = tree.has('composer.json')
     ? renderStep(
         'composer.json',

@@ -2,6 +2,7 @@
 import { parse } from 'yaml';
 import type { z } from 'zod';
 import type { services } from '../../../../crds/backing-services.ts';
+import type { DeclaredComponent } from '../../../../crds/components.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 
 export interface DeclaredVariable {
@@ -41,6 +42,8 @@ export interface Declaration {
   readonly volumes?: readonly DeclaredVolume[];
   readonly build?: DeclaredBuild;
   readonly services?: z.input<typeof services>;
+  /** The processes of an app that has several; then it declares no build, command, port, path or volume for one. */
+  readonly components?: readonly DeclaredComponent[];
   /** Folder of built files to serve, and whether every path falls back to its index.html. */
   readonly site?: { readonly folder: string; readonly fallback: boolean };
   /** Framework of a Hugging Face Space, and the version to install. */

@@ -16,13 +16,15 @@ import {
 
 const processLine = /^([A-Za-z0-9_-]{1,50})[ \t]{0,9}:[ \t]{0,9}(\S[^\n]{0,2000})$/gm;
 
+/** The commands of a Procfile by the names of their processes. */
+export function readProcesses(tree: Tree): ReadonlyMap<string, string> {
+  const text = (tree.readFile('Procfile', 64 * 1024) ?? '').replaceAll('\r', '');
+  return new Map([...text.matchAll(processLine)].map(([, name = '', command = '']) => [name, command.trim()]));
+}
+
 export function readProcfile(tree: Tree): Declaration | undefined {
   const file = 'Procfile';
-  const processes = new Map(
-    [...(tree.readFile(file, 64 * 1024) ?? '').replaceAll('\r', '').matchAll(processLine)].map(
-      ([, name = '', command = '']) => [name, command.trim()],
-    ),
-  );
+  const processes = readProcesses(tree);
   const start = processes.get('web');
   if (start === undefined) return undefined;
   const release = processes.get('release');

@@ -1,23 +1,25 @@
-// Merges the settings from files for other platforms, at a lower priority than moorage.yaml and the HostedApp, within the limits
-// for authors and for the size of a report.
+// Merges the settings from files for other platforms, at a lower priority than moorage.yaml and the HostedApp.
 import { posix } from 'node:path';
-import {
-  type AppManifest,
-  authorLimits,
-  type ReportedSettings,
-  appManifest,
-  maximumManifestBytes,
-} from '../../../../crds/app-manifest.ts';
+import { type AppManifest, authorLimits, type ReportedSettings } from '../../../../crds/app-manifest.ts';
+import { type DeclaredComponent, hasProcessFields } from '../../../../crds/components.ts';
 import { resolveSpec } from '../../../../crds/effective-settings.ts';
-import type { Finding } from '../../../../crds/hosted-app.ts';
+import type { Finding, HostedAppSpec } from '../../../../crds/hosted-app.ts';
+import { listOwnProcessFields } from '../../components.ts';
 import { type PipelineInput, toResolvableApp } from '../../contract.ts';
 import { parseJson, readField } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { findDockerfile } from '../dockerfile/find.ts';
 import { planners } from '../plan.ts';
+import { completeComponents, type Completion, mergeComponents } from './complete.ts';
 import { declareCompose } from './compose/compose.ts';
-import { isDataFolder, toVolumeName } from './compose/volumes.ts';
-import type { Declaration, DeclaredBuild, DeclaredVariable, DeclaredVolume } from './declaration.ts';
+import { readDockerfileVolumes } from './compose/volumes.ts';
+import {
+  createWarning,
+  type Declaration,
+  type DeclaredBuild,
+  type DeclaredVariable,
+  type DeclaredVolume,
+} from './declaration.ts';
 import {
   readFly,
   readAppJson,
@@ -28,9 +30,12 @@ import {
   readVercel,
   readRender,
 } from './hosts.ts';
+import { declareFolders } from './folders.ts';
 import { readGemfile } from './gemfile.ts';
+import { type CombinedDeclaration, limitSettings, mergeSettings } from './layers.ts';
+import { declareProcesses } from './processes.ts';
 import { readOwnSecrets } from './own-secrets.ts';
-import { omitUndefined } from '../../../../lib/values.ts';
+import { linkDatabases } from './sample-databases.ts';
 
 interface PlatformSettings {
   /** Settings of moorage.yaml plus what the other files add; undefined if there are none. */
@@ -44,39 +49,141 @@ export function mergePlatforms(
   ownSettings: AppManifest | undefined,
   baseInput: PipelineInput,
 ): PlatformSettings {
-  const chosen = findChoice(ownSettings, baseInput);
-  const declarations = readDeclarations(tree, { path: chosen?.path, repository: toRepositoryName(baseInput.repo) });
-  const merged = combine(declarations);
-  const { build, dockerfile } = resolveBuild(tree, chosen, merged.build);
-  const volumes = limitDisks(merged.volumes, readDockerfileVolumes(tree.readFile(dockerfile)));
-  const hint = merged.port === undefined ? findHintedPort(tree, dockerfile) : undefined;
+  const choice = findChoice(ownSettings, baseInput);
+  const declarations = readDeclarations(tree, { ...choice, repository: toRepositoryName(baseInput.repo) });
+  const several = findComponents(tree, declarations, choice, baseInput);
+  const ownNames = new Set((ownSettings?.run?.env ?? []).map(({ name }) => name));
+  const found = [...declarations, ...several.declarations];
+  const databases = linkDatabases(tree, {
+    folders: [choice.base, ...several.components.map(({ path = '.' }) => posix.join(choice.base, path))],
+    services: ownSettings?.services ?? found.find(({ services = [] }) => services.length > 0)?.services ?? [],
+    isSet: createSetTest(ownNames, found, several.components),
+  });
+  const merged = combine([...found, databases], ownNames);
+  const single = several.components.length === 0 ? completeProcess(tree, choice.build, merged) : emptyProcess;
+  const files = listSources([...found, databases], single.files);
   const platformSettings = limitSettings(
-    { ...merged, build, volumes: volumes.disks, port: hint?.port ?? merged.port },
+    { ...merged, ...single.fields, components: several.components },
     ownSettings,
+    files,
   );
-  const ofImage = merged.volumes.length === 0 && volumes.disks.length > 0 ? [dockerfile] : [];
-  const files = listSources(declarations, [...ofImage, ...(hint === undefined ? [] : [hint.file])]);
   const settings = mergeSettings(ownSettings, platformSettings.settings, files);
   return {
     settings,
     findings: [
-      ...declarations.flatMap(({ findings = [] }) => findings),
-      ...volumes.findings,
+      ...[...declarations.flatMap(({ findings = [] }) => findings), ...several.findings].filter((each) =>
+        isRelevant(each, choice, several.components.length > 0),
+      ),
+      ...(databases.findings ?? []),
+      ...merged.findings,
+      ...single.findings,
       ...platformSettings.findings,
       ...findNotLasting(settings),
     ],
   };
 }
 
+/** Returns whether moorage.yaml, a file or a component sets a variable. */
+function createSetTest(
+  ownNames: ReadonlySet<string>,
+  declarations: readonly Declaration[],
+  components: readonly DeclaredComponent[],
+): (variable: string) => boolean {
+  const names = [...declarations, ...components].flatMap(({ env = [] }) => env.map(({ name }) => name));
+  const all = new Set([...ownNames, ...names]);
+  return (variable) => all.has(variable);
+}
+
+/**
+ * What a Procfile leaves out of one process says nothing about components, and what other files cannot have says nothing
+ * about those that the author lists.
+ */
+function isRelevant({ rule, severity }: Finding, { own }: Choice, hasComponents: boolean): boolean {
+  if (rule === 'procfile/not-run') return !hasComponents;
+  return own.length === 0 || (severity !== 'error' && rule !== 'components/found');
+}
+
+interface ProcessFields {
+  readonly fields: Pick<CombinedDeclaration, 'build' | 'command' | 'port' | 'healthPath' | 'volumes'>;
+  /** Files that only these fields come from. */
+  readonly files: readonly string[];
+  readonly findings: readonly Finding[];
+}
+
+/** An app with components sets these in each. */
+const emptyProcess: ProcessFields = {
+  fields: { build: undefined, command: undefined, port: undefined, healthPath: undefined, volumes: [] },
+  files: [],
+  findings: [],
+};
+
+/** Adds what the Dockerfile that is built says to the fields of an app's only process. */
+function completeProcess(tree: Tree, chosen: ChosenBuild | undefined, merged: CombinedDeclaration): ProcessFields {
+  const { command, healthPath } = merged;
+  const { build, dockerfile } = resolveBuild(tree, chosen, merged.build);
+  const { disks, findings } = limitDisks(merged.volumes, readDockerfileVolumes(tree.readFile(dockerfile)));
+  const hint = merged.port === undefined ? findHintedPort(tree, dockerfile) : undefined;
+  const ofImage = merged.volumes.length === 0 && disks.length > 0 ? [dockerfile] : [];
+  return {
+    fields: { build, command, healthPath, volumes: disks, port: hint?.port ?? merged.port },
+    files: [...ofImage, ...(hint === undefined ? [] : [hint.file])],
+    findings,
+  };
+}
+
+/** Finds the components, and completes them from the files of their folders. */
+function findComponents(
+  tree: Tree,
+  declarations: readonly Declaration[],
+  { own, base, isOneProcess }: Choice,
+  input: PipelineInput,
+): Completion {
+  const { components: declared = [], findings = [], file } = findDeclaredComponents(tree, declarations, input) ?? {};
+  const components = own.length > 0 ? mergeComponents(tree, own, declared) : isOneProcess ? [] : declared;
+  if (components.length === 0) return { components, declarations: [], findings: isOneProcess ? [] : findings };
+  const completion = completeComponents(tree, base, components);
+  return {
+    ...completion,
+    declarations: [...(file === undefined ? [] : [{ file, components }]), ...completion.declarations],
+    findings: [...findings, ...completion.findings],
+  };
+}
+
+/**
+ * Finds the first file, or else the folders, that say of which processes the app consists. Findings of files whose
+ * declaration counts anyway are reported with it.
+ */
+function findDeclaredComponents(
+  tree: Tree,
+  declarations: readonly Declaration[],
+  input: PipelineInput,
+): (Pick<Declaration, 'components' | 'findings'> & { readonly file?: string }) | undefined {
+  const declared = declarations.find(({ components = [] }) => components.length > 0);
+  if (declared !== undefined) return { components: declared.components ?? [] };
+  // A compose file or another platform has chosen the image of the app.
+  if (declarations.some(({ build, findings = [] }) => build !== undefined || findings.some(isError))) return undefined;
+  const services = declarations.find(({ services: each = [] }) => each.length > 0)?.services ?? [];
+  const hasServer = services.some(({ type }) => ['postgres', 'mysql', 'mongo'].includes(type));
+  return declareProcesses(tree, hasServer) ?? declareFolders(tree, input);
+}
+
+function isError({ severity }: Finding): boolean {
+  return severity === 'error';
+}
+
 function findNotLasting(settings: ReportedSettings | undefined): Finding[] {
-  const { env = [], volumes = [] } = settings?.run ?? {};
-  return checkDatabaseFiles(env, volumes);
+  const { run: { env = [], volumes = [] } = {}, components = [] } = settings ?? {};
+  if (components.length === 0) return checkDatabaseFiles(env, volumes);
+  return components
+    .filter(({ kind }) => kind !== 'task')
+    .flatMap((each) => checkDatabaseFiles([...env, ...(each.env ?? [])], each.volumes ?? []))
+    .filter(({ message }, index, list) => list.findIndex((each) => each.message === message) === index);
 }
 
 /** Resolves the declared build settings, and the Dockerfile that is finally built. */
 function resolveBuild(
   tree: Tree,
-  chosen: { readonly path: string; readonly dockerfile: string } | undefined,
+  chosen: ChosenBuild | undefined,
   declared: DeclaredBuild | undefined,
 ): { build: DeclaredBuild | undefined; dockerfile: string } {
   const build = chosen === undefined ? declared : undefined;
@@ -95,32 +202,61 @@ function findHintedPort(tree: Tree, dockerfile: string): ReturnType<typeof readF
 /** Lists the files that contributed settings, as the status shows them. */
 function listSources(declarations: readonly Declaration[], more: readonly string[]): string {
   const files = declarations
-    .filter(({ env = [], volumes = [], services = [], ...rest }) => {
+    .filter(({ env = [], volumes = [], services = [], components = [], ...rest }) => {
       const { build, port, command, healthPath } = rest;
       return (
-        env.length + volumes.length + services.length > 0 ||
+        env.length + volumes.length + services.length + components.length > 0 ||
         [build, port, command, healthPath].some((value) => value !== undefined)
       );
     })
     .map(({ file }) => file);
-  return [...files, ...more].join(', ').slice(0, 200);
+  return [...new Set([...files, ...more])].join(', ').slice(0, 200);
 }
 
-/** Returns the folder and Dockerfile if moorage.yaml or the HostedApp specifies them. */
-function findChoice(
+interface ChosenBuild {
+  readonly path: string;
+  readonly dockerfile: string;
+}
+
+/** What moorage.yaml or the HostedApp says about the processes of the app. */
+interface Choice {
+  /** Folder and Dockerfile, if they specify them. */
+  readonly build: ChosenBuild | undefined;
+  /** Whether they describe one process: then other files add none. */
+  readonly isOneProcess: boolean;
+  /** Their components. */
+  readonly own: readonly DeclaredComponent[];
+  /** Folder to which the paths of components are relative. */
+  readonly base: string;
+}
+
+function findChoice(ownSettings: AppManifest | undefined, baseInput: PipelineInput): Choice {
+  const spec = resolveSpec(toResolvableApp(baseInput), ownSettings);
+  const base = posix.normalize(spec.source.path);
+  const isUsual = !isBuildChosen(spec, ownSettings, baseInput);
+  const build = isUsual ? undefined : { path: base, dockerfile: spec.build.dockerfile };
+  const own = ownSettings?.components ?? [];
+  const isOne =
+    !isUsual ||
+    baseInput.pinned.includes('components') ||
+    listOwnProcessFields(baseInput).length > 0 ||
+    hasProcessFields(spec);
+  return { build, own, base, isOneProcess: own.length === 0 && isOne };
+}
+
+function isBuildChosen(
+  { source, build: { dockerfile, strategy, target } }: HostedAppSpec,
   ownSettings: AppManifest | undefined,
-  baseInput: PipelineInput,
-): { path: string; dockerfile: string } | undefined {
-  const { source, build } = resolveSpec(toResolvableApp(baseInput), ownSettings);
-  const { dockerfile, strategy, target } = build;
-  const folder = posix.normalize(source.path);
-  const isUsual =
-    folder === '.' &&
-    dockerfile === 'Dockerfile' &&
-    strategy === 'auto' &&
-    target === undefined &&
-    !baseInput.pinned.some((field) => ['source.path', 'build.dockerfile', 'build.strategy'].includes(field));
-  return isUsual ? undefined : { path: folder, dockerfile };
+  { pinned }: PipelineInput,
+): boolean {
+  return (
+    posix.normalize(source.path) !== '.' ||
+    ownSettings?.source?.path !== undefined ||
+    dockerfile !== 'Dockerfile' ||
+    strategy !== 'auto' ||
+    target !== undefined ||
+    pinned.some((field) => ['source.path', 'build.dockerfile', 'build.strategy'].includes(field))
+  );
 }
 
 function toRepositoryName(repo: string): string {
@@ -128,9 +264,12 @@ function toRepositoryName(repo: string): string {
 }
 
 /** In order of priority. */
-function readDeclarations(tree: Tree, options: { path: string | undefined; repository: string }): Declaration[] {
+function readDeclarations(
+  tree: Tree,
+  { build, isOneProcess, repository }: Pick<Choice, 'build' | 'isOneProcess'> & { readonly repository: string },
+): Declaration[] {
   return [
-    declareCompose(tree, options),
+    declareCompose(tree, { path: build?.path, isOneProcess, repository }),
     ...[
       readProcfile,
       readRailway,
@@ -144,24 +283,15 @@ function readDeclarations(tree: Tree, options: { path: string | undefined; repos
       readGemfile,
     ].map((read) => read(tree)),
     // Packages are the weakest evidence: they count only if no file declares more.
-    ...Object.values(planners).map((planner) => planner.declareSettings?.(tree.getSubtree(options.path ?? '.'))),
+    ...Object.values(planners).map((planner) => planner.declareSettings?.(tree.getSubtree(build?.path ?? '.'))),
   ].filter((each) => each !== undefined);
 }
 
-interface CombinedDeclaration {
-  readonly build: Declaration['build'] | undefined;
-  readonly command: readonly string[] | undefined;
-  readonly port: number | undefined;
-  readonly healthPath: string | undefined;
-  readonly env: readonly DeclaredVariable[];
-  readonly volumes: readonly DeclaredVolume[];
-  readonly services: NonNullable<Declaration['services']>;
-}
-
 /** The app's own address at another platform. */
-const otherPlatform = /\.(?:onrender\.com|fly\.dev|herokuapp\.com|railway\.app|vercel\.app|netlify\.app|hf\.space)\b/i;
+const otherPlatform =
+  /[\w-]{0,63}\.(?:onrender\.com|fly\.dev|herokuapp\.com|railway\.app|vercel\.app|netlify\.app|hf\.space)\b/i;
 
-function combine(declarations: readonly Declaration[]): CombinedDeclaration {
+function combine(declarations: readonly Declaration[], ownNames: ReadonlySet<string>): CombinedDeclaration {
   const findFirst = <Value>(of: (declaration: Declaration) => Value | undefined): Value | undefined =>
     declarations.map(of).find((value) => value !== undefined && !(Array.isArray(value) && value.length === 0));
   const services = findFirst((each) => each.services) ?? [];
@@ -171,18 +301,75 @@ function combine(declarations: readonly Declaration[]): CombinedDeclaration {
     port: findFirst((each) => each.port),
     healthPath: findFirst((each) => each.healthPath),
     volumes: findFirst((each) => each.volumes) ?? [],
-    env: combineVariables(declarations, new Set(services.map(({ name }) => name))),
+    ...combineVariables(
+      declarations.map((each) => renameServices(each, services)),
+      new Set(services.map(({ name }) => name)),
+      ownNames,
+    ),
     services,
+    components: [],
   };
 }
 
-/** Combines the variables of all files; the first file that sets a variable wins. */
-function combineVariables(declarations: readonly Declaration[], services: ReadonlySet<string>): DeclaredVariable[] {
+/** A file that names a service otherwise than the one that counts, such as a compose file, means its only one of that type. */
+function renameServices(declaration: Declaration, services: NonNullable<Declaration['services']>): Declaration {
+  const { env = [], services: ownServices = [] } = declaration;
+  const names = ownServices.flatMap(({ name, type }): [string, string][] => {
+    const [only, ...more] = services.filter((each) => each.type === type);
+    return only === undefined || more.length > 0 || services.some((each) => each.name === name)
+      ? []
+      : [[name, only.name]];
+  });
+  if (names.length === 0) return declaration;
+  const rename = (value: string): string =>
+    names.reduce((text, [from, to]) => text.replaceAll(`\${{services.${from}.`, `\${{services.${to}.`), value);
+  return { ...declaration, env: env.map(({ name, value }) => ({ name, value: rename(value) })) };
+}
+
+/** Combines the variables of all files; the first file that sets a variable wins. Reports the ones that are left out. */
+function combineVariables(
+  declarations: readonly Declaration[],
+  services: ReadonlySet<string>,
+  ownNames: ReadonlySet<string>,
+): { env: DeclaredVariable[]; findings: Finding[] } {
   const env = new Map<string, DeclaredVariable>();
-  for (const each of declarations.flatMap((declaration) => declaration.env ?? []))
-    if (!env.has(each.name) && hasOnlyKnownServices(each.value, services) && !otherPlatform.test(each.value))
-      env.set(each.name, each);
-  return [...env.values()];
+  const foreign = new Map<string, { readonly file: string; readonly host: string }>();
+  const unknown = new Map<string, string>();
+  for (const { file, env: variables = [] } of declarations)
+    for (const each of variables) {
+      const host = otherPlatform.exec(each.value)?.[0];
+      if (env.has(each.name) || ownNames.has(each.name)) continue;
+      if (host !== undefined) foreign.set(each.name, { file, host });
+      else if (!hasOnlyKnownServices(each.value, services)) unknown.set(each.name, file);
+      else env.set(each.name, each);
+    }
+  return {
+    env: [...env.values()],
+    findings: [
+      ...[...foreign].flatMap(([name, { file, host }]) => (env.has(name) ? [] : [reportForeignHost(name, file, host)])),
+      ...[...unknown].flatMap(([name, file]) =>
+        env.has(name) || foreign.has(name) ? [] : [reportUnknownService(name, file)],
+      ),
+    ],
+  };
+}
+
+function reportForeignHost(name: string, file: string, host: string): Finding {
+  return createWarning(
+    'platform/foreign-host',
+    file,
+    `${name} is not set: its value names ${host.slice(0, 120)}, a host of another platform.`,
+    `If this is the app's own address, set ${name} to \${{app.url}} or \${{app.host}} in moorage.yaml (run.env), which stand for its address here; otherwise set the value there.`,
+  );
+}
+
+function reportUnknownService(name: string, file: string): Finding {
+  return createWarning(
+    'platform/unknown-service',
+    file,
+    `${name} is not set: its value belongs to a service that the app does not have here.`,
+    `Add the service to moorage.yaml (services), or set ${name} there (run.env).`,
+  );
 }
 
 /** Returns whether every service that a value refers to exists. */
@@ -266,161 +453,4 @@ function readForwardedPort(tree: Tree): { file: string; port: number } | undefin
   const ports = readField(parseJson(plain), 'forwardPorts');
   const port: unknown = Array.isArray(ports) && ports.length === 1 ? ports[0] : undefined;
   return typeof port === 'number' && port > 0 && port <= 65_535 ? { file, port } : undefined;
-}
-
-const maximumVolumes = 20;
-
-function readDockerfileVolumes(text: string | undefined): DeclaredVolume[] {
-  const joined = (text ?? '').slice(0, 256 * 1024).replaceAll(/\\\r?\n/g, ' ');
-  const stage = joined.split(/^[ \t]{0,20}FROM[ \t]/im).at(-1) ?? '';
-  const paths = [...stage.matchAll(/^[ \t]{0,20}VOLUME[ \t]{1,20}([^\n#]{1,500})/gim)]
-    .flatMap(([, list = '']) => splitVolumes(list.trim()))
-    .map((path) => posix.normalize(path).replace(/(?!^)\/+$/, ''))
-    .filter((path) => isDataFolder(path) && !/[$\s:]/.test(path));
-  return [...new Set(paths)].slice(0, maximumVolumes).map((path) => ({ name: toVolumeName(path), path }));
-}
-
-function splitVolumes(list: string): string[] {
-  if (!list.startsWith('[')) return list.split(/\s{1,20}/);
-  return [...list.matchAll(/"([^"]{1,200})"/g)].map(([, path = '']) => path);
-}
-
-// Limits: only declared settings that are valid are added to those of moorage.yaml, and only as many as a report has room for.
-
-/** Space in a report for everything other than the settings. */
-const noteBytes = 300;
-
-/** Keeps the declared settings that are valid, and reports variables that had to be left out. */
-function limitSettings(
-  declared: CombinedDeclaration,
-  ownSettings: AppManifest | undefined,
-): { settings: AppManifest; findings: Finding[] } {
-  const base = toParts(declared, ownSettings).reduce<AppManifest>((settings, part) => addPart(settings, part), {});
-  const room = maximumManifestBytes - countBytes(ownSettings ?? {}) - noteBytes;
-  const takenNames = new Set(['PORT', ...(ownSettings?.run?.env ?? []).map(({ name }) => name)]);
-  const omitted: string[] = [];
-  const settings = declared.env
-    .filter(({ name }) => !takenNames.has(name))
-    .toSorted((one, other) => weighVariable(one.value) - weighVariable(other.value))
-    .reduce<AppManifest>((current, variable) => {
-      const next = addPart(current, { run: { env: [...(current.run?.env ?? []), variable] } });
-      if (next !== current && countBytes(next) <= room) return next;
-      omitted.push(variable.name);
-      return current;
-    }, base);
-  return { settings, findings: omitted.length === 0 ? [] : [reportTooMany(omitted)] };
-}
-
-type Part = { readonly run?: object; readonly [name: string]: unknown };
-
-/** Splits everything except variables into parts, each of which is validated separately. */
-function toParts(declared: CombinedDeclaration, ownSettings: AppManifest | undefined): Part[] {
-  const { port, healthPath, command, services, volumes } = declared;
-  const run = { port, healthPath, command, volumes: volumes.length === 0 ? undefined : volumes };
-  return [
-    ...toBuildParts(declared.build),
-    ...(ownSettings?.services === undefined && services.length > 0 ? [{ services }] : []),
-    ...Object.entries(run).flatMap(([name, value]) => (value === undefined ? [] : [{ run: { [name]: value } }])),
-  ];
-}
-
-/** Converts path, Dockerfile and build options to parts; defaults are omitted. */
-function toBuildParts(build: DeclaredBuild | undefined): Part[] {
-  if (build === undefined) return [];
-  const { path, dockerfile, target, args } = build;
-  const buildFields = {
-    ...(dockerfile === 'Dockerfile' ? {} : { dockerfile }),
-    ...(target === undefined ? {} : { target }),
-    ...(args === undefined ? {} : { args }),
-  };
-  return [
-    ...(path === '.' ? [] : [{ source: { path } }]),
-    ...(Object.keys(buildFields).length === 0 ? [] : [{ build: buildFields }]),
-  ];
-}
-
-/** Adds a part to the settings if the result is still valid. */
-function addPart(settings: AppManifest, part: Part): AppManifest {
-  const together = {
-    ...settings,
-    ...part,
-    ...(part.run === undefined ? {} : { run: { ...settings.run, ...part.run } }),
-  };
-  const read = appManifest.safeParse(JSON.parse(JSON.stringify(together)));
-  return read.success ? read.data : settings;
-}
-
-/** Sorts service addresses first and long texts last. */
-function weighVariable(value: string): number {
-  return /:\/\/|\$\{\{services\./.test(value) ? 0 : value.length;
-}
-
-function countBytes(settings: AppManifest): number {
-  return Buffer.byteLength(JSON.stringify(settings));
-}
-
-function reportTooMany(names: readonly string[]): Finding {
-  return {
-    rule: 'platform/variables',
-    severity: 'warning',
-    message: `Variables of other platforms' files that do not fit in the settings are not set: ${names.slice(0, 10).join(', ')}${names.length > 10 ? `, and ${names.length - 10} more` : ''}.`,
-    fix: 'Give those that the app needs in moorage.yaml (run.env), or as defaults in the code.',
-  };
-}
-
-/** Layers moorage.yaml over the other settings. */
-function mergeSettings(
-  ownSettings: AppManifest | undefined,
-  platformSettings: AppManifest,
-  file: string,
-): ReportedSettings | undefined {
-  if (file === '' || Object.keys(platformSettings).length === 0) return ownSettings;
-  return mergeSections(ownSettings ?? {}, platformSettings, file);
-}
-
-function mergeSections(ownSettings: AppManifest, platformSettings: AppManifest, file: string): ReportedSettings {
-  const ownFields = new Set(listLeaves(ownSettings));
-  const env = mergeVariables(ownSettings, platformSettings);
-  return {
-    ...platformSettings,
-    ...ownSettings,
-    ...toSection('build', { ...platformSettings.build, ...ownSettings.build }),
-    ...toSection('run', {
-      ...platformSettings.run,
-      ...ownSettings.run,
-      ...omitUndefined({ env: env.length === 0 ? undefined : env }),
-    }),
-    platform: {
-      file,
-      fields: listLeaves(platformSettings)
-        .filter((field) => !ownFields.has(field))
-        .slice(0, 32),
-    },
-  };
-}
-
-function toSection<Name extends 'build' | 'run'>(
-  name: Name,
-  fields: NonNullable<AppManifest[Name]>,
-): Pick<AppManifest, Name> | object {
-  return Object.keys(fields).length === 0 ? {} : { [name]: fields };
-}
-
-function mergeVariables(
-  ownSettings: AppManifest | undefined,
-  platformSettings: AppManifest,
-): { name: string; value: string }[] {
-  const ownVariables = ownSettings?.run?.env ?? [];
-  return [
-    ...ownVariables,
-    ...(platformSettings.run?.env ?? []).filter((each) => !ownVariables.some(({ name }) => name === each.name)),
-  ];
-}
-
-function listLeaves(value: object, path = ''): string[] {
-  return Object.entries(value).flatMap(([name, inner]: [string, unknown]) => {
-    if (inner === undefined) return [];
-    const field = path === '' ? name : `${path}.${name}`;
-    return typeof inner === 'object' && inner !== null && !Array.isArray(inner) ? listLeaves(inner, field) : [field];
-  });
 }

@@ -45,7 +45,7 @@ function toCommand({ file, release }: Declaration, start: string): Omit<Declared
 }
 
 /** exec makes the app receive signals directly; a line with several commands keeps its shell. */
-function prefixExec(command: string): string {
+export function prefixExec(command: string): string {
   return /[;&|<>()`]|^(?:exec|cd|export)\b|^\w+=/.test(command) ? command : `exec ${command}`;
 }
 

@@ -3,9 +3,12 @@ import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import {
+  createDesktopProblem,
   renderCopy,
+  renderLinkedCopy,
   renderArguments,
   defaultPort,
+  markFixedPort,
   renderDockerfile,
   type Planner,
   type PlanInput,
@@ -18,14 +21,28 @@ import {
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { languages } from '../../../../crds/languages.ts';
 import { findPackages, type PythonPackages } from './packages/find.ts';
-import { cache, renderExtras, renderInstaller, uv } from './packages/install.ts';
+import { cache, renderExtras, renderInstaller, renderOwnVersion, uv } from './packages/install.ts';
 import { findTorchSource } from './packages/names.ts';
+import {
+  listGroupedTool,
+  listUndeclaredPackages,
+  renderUndeclaredInstall,
+  type UndeclaredPackage,
+} from './packages/undeclared.ts';
+import { describeMigration, type Migration, prefixMigration } from '../common/migrations.ts';
+import {
+  declarePythonDatabase,
+  findPythonMigration,
+  listSettingsPlaceholders,
+  warnAboutPythonMigrations,
+} from './database.ts';
 import { findDjangoFolder, buildAllowedHosts, listSettingsFiles } from './start/django.ts';
-import { findStart, type PythonStart } from './start/find.ts';
+import { findReachedServer, findStart, type PythonStart } from './start/find.ts';
 import { compilePages, isReflex, renderNodeStage, findReflexProblem } from './reflex.ts';
+import { listWithoutWheels } from './packages/wheels.ts';
 import { renderSystemPackages } from './system-packages.ts';
 import { type RequestedPython, choosePython, type PythonChoice } from './version.ts';
-import { renderFrontendStage } from '../common/frontend.ts';
+import { findFrontendForServer, type Frontend, renderFrontendStage } from '../common/frontend.ts';
 import { findFramework } from '../node/framework.ts';
 import { readProject } from '../node/project.ts';
 import { findServerLibrary } from '../node/app.ts';
@@ -47,39 +64,96 @@ const ignore = [
 export const python: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const packages = findPackages(tree);
-    const start = findStart(tree, packages?.names ?? new Set());
+    const start = toKnownStart(input) ?? findStart(tree, packages?.names ?? new Set());
     if (packages === undefined && (start === undefined || !isLikelyPython(tree))) return undefined;
     return (
-      findMissingPart(input, packages, start) ??
+      findMissingPart(tree, input, packages, start) ??
       findReflexProblem(tree, input, packages, start) ??
       planImage(tree, input, packages, start)
     );
   },
+  declareSettings: declarePythonDatabase,
 };
 
+/** Starts what was found before. */
+function toKnownStart({ start }: PlanInput): PythonStart | undefined {
+  if (start === undefined) return undefined;
+  const { command, because, certainty, port, ofProject, needs = [] } = start;
+  return { command, because, needs, certainty, port, ...(ofProject === undefined ? {} : { ofProject }) };
+}
+
 function findMissingPart(
+  tree: Tree,
   { hasCommand }: PlanInput,
   packages: PythonPackages | undefined,
   start: PythonStart | undefined,
 ): Problem | undefined {
   const misfit = hasCommand ? undefined : findMisfit(packages, start);
   if (start === undefined || misfit !== undefined) return misfit;
-  return packages === undefined && start.framework !== undefined ? createNoPackagesProblem(start.framework) : undefined;
+  if (packages !== undefined) return hasCommand ? undefined : detectOtherList(tree, packages, start);
+  if (start.framework !== undefined)
+    return createNoPackagesProblem(`This is a ${start.framework} app`, start.framework);
+  const server = start.file === undefined ? undefined : findReachedServer(tree, start.file);
+  return server === undefined
+    ? undefined
+    : createNoPackagesProblem(`${start.because} ${server.path} imports ${server.library}`, server.library);
+}
+
+/**
+ * Rejects a start in a folder with a list of packages of its own, which names the framework while the list at the root
+ * does not: the root's packages are not those of the app.
+ */
+function detectOtherList(tree: Tree, packages: PythonPackages, start: PythonStart): Problem | undefined {
+  const { file, framework, known } = start;
+  if (file === undefined || framework === undefined || known === true) return undefined;
+  for (let folder = posix.dirname(file); folder !== '.'; folder = posix.dirname(folder)) {
+    const other = findPackages(tree.getSubtree(folder));
+    if (other?.names.has(framework.toLowerCase()) !== true) continue;
+    return {
+      problem: {
+        rule: 'plan/no-packages',
+        severity: 'error',
+        file: packages.file,
+        message: `${start.because} ${packages.file} does not list ${framework}; ${posix.join(folder, other.file)} does.`,
+        fix: `Set source.path: ${folder} in moorage.yaml, so that the app is planned with the packages of that folder.`,
+      },
+    };
+  }
+  return undefined;
 }
 
 /** Returns the reason why nothing can be started unless the author specifies a command; undefined if something can. */
 function findMisfit(packages: PythonPackages | undefined, start: PythonStart | undefined): Problem | undefined {
   if (start === undefined) return createNoStartProblem(packages?.file);
   if (start.other !== undefined) return createSeveralProgramsProblem(start, start.other);
+  if (start.silentCommand !== undefined && start.port === undefined) return createSilentProblem(start.silentCommand);
+  if (start.windows !== undefined && start.port === undefined) return createWindowProblem(start.windows);
   return start.bot !== undefined && start.port === undefined ? createNoServerProblem(start.bot) : undefined;
 }
 
-function createNoPackagesProblem(framework: string): Problem {
+function createWindowProblem(toolkit: string): Problem {
+  const hint = 'If it has a page, set run.command in moorage.yaml to what serves it on $PORT.';
+  return createDesktopProblem(`what it starts imports ${toolkit}`, { hint });
+}
+
+function createSilentProblem(command: string): Problem {
+  return {
+    problem: {
+      rule: 'plan/no-server',
+      severity: 'error',
+      file: 'pyproject.toml',
+      message: `The only way to start it is the command ${command}, which is a tool for a terminal: nothing in its code listens for HTTP, and no web framework is among its packages.`,
+      fix: 'Only apps that answer HTTP are hosted. If it has a page, set run.command in moorage.yaml to what serves it on $PORT, or add a Procfile with a line like "web: …".',
+    },
+  };
+}
+
+function createNoPackagesProblem(evidence: string, framework: string): Problem {
   return {
     problem: {
       rule: 'plan/no-packages',
       severity: 'error',
-      message: `This is a ${framework} app, but no file lists its dependencies, including ${framework}.`,
+      message: `${evidence}, but no file lists its dependencies, including ${framework}.`,
       fix: `Add requirements.txt with one line for each package that the code imports, such as "${framework.toLowerCase()}" ("pip freeze" in a working environment lists them), or a pyproject.toml with its dependencies.`,
     },
   };
@@ -121,10 +195,15 @@ function createNoStartProblem(file = 'requirements.txt'): Problem {
 
 interface Parts {
   readonly packages: PythonPackages | undefined;
+  readonly undeclared: readonly UndeclaredPackage[];
+  /** Packages that have no wheel for the Python of the choice. */
+  readonly compiled: readonly string[];
   readonly start: PythonStart | undefined;
   readonly choice: PythonChoice;
-  /** A build script generates files for it first. */
-  readonly hasPages: boolean;
+  /** Its build script generates files for the app first. */
+  readonly pages: Frontend | undefined;
+  /** What brings the database up to date before each start. */
+  readonly migration: Migration | undefined;
 }
 
 function planImage(
@@ -133,10 +212,25 @@ function planImage(
   packages: PythonPackages | undefined,
   start: PythonStart | undefined,
 ): Recipe | Problem {
-  const choice = choosePython(tree, input);
-  return 'requestedVersion' in choice
-    ? createNoImageProblem(choice, input)
-    : createRecipe(tree, input, { packages, start, choice, hasPages: hasPagesBuild(tree) });
+  const choice = choosePython(tree, input, packages);
+  if ('requestedVersion' in choice) return createNoImageProblem(choice, input);
+  const migration = findPythonMigration(tree, packages?.names ?? new Set(), start);
+  const undeclared =
+    packages === undefined
+      ? []
+      : [
+          ...listUndeclaredPackages(tree, packages, start),
+          ...(migration === undefined ? [] : listGroupedTool(tree, packages, migration)),
+        ];
+  const minor = Number(choice.version.split('.')[1]);
+  const compiled = packages === undefined ? [] : listWithoutWheels(tree, packages.file, packages.names, minor);
+  const pages = findPagesBuild(tree);
+  return createRecipe(tree, input, { packages, undeclared, compiled, start, choice, pages, migration });
+}
+
+/** Names of the packages that are in the image, apart from those that others bring. */
+function collectNames({ packages, undeclared }: Parts): ReadonlySet<string> {
+  return new Set([...(packages?.names ?? []), ...undeclared.map((each) => each.package)]);
 }
 
 function isLikelyPython(tree: Tree): boolean {
@@ -174,7 +268,7 @@ function listVersionWarnings({ version, instead }: PythonChoice): Finding[] {
 }
 
 function createRecipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
-  const { start, choice, hasPages } = parts;
+  const { start, choice, pages } = parts;
   const port = input.port ?? start?.port ?? defaultPort;
   const reason = explainPlan(parts);
   return {
@@ -183,32 +277,49 @@ function createRecipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
       reason,
       port,
       ...(start?.framework === undefined ? {} : { framework: start.framework }),
+      certainty: start?.certainty ?? 'certain',
+      ...(start?.otherwise === undefined
+        ? {}
+        : { otherwise: `${start.otherwise} Set run.command in moorage.yaml to start that.` }),
     },
-    ...describePages(tree, input, parts),
+    ...describeServing(tree, input, parts),
     dockerfile: renderDockerfile(reason, [
-      ...(hasPages ? renderPagesStage(tree, input) : []),
+      ...(pages === undefined ? [] : renderPagesStage(tree, input, pages)),
       ...renderNodeStage(start),
       ...renderBuildStage(tree, input, parts),
       '',
       ...renderRunStage(tree, port, parts),
     ]),
     ignore: isReflex(start) ? [...ignore, '.web'] : ignore,
-    findings: listVersionWarnings(choice),
+    findings: [...listVersionWarnings(choice), ...listDatabaseWarnings(tree, parts)],
   };
 }
 
-function describePages(tree: Tree, input: PlanInput, { start, hasPages }: Parts): Pick<Recipe, 'builds' | 'callsOnly'> {
+function listDatabaseWarnings(tree: Tree, { packages, migration }: Parts): Finding[] {
+  return packages === undefined ? [] : warnAboutPythonMigrations(tree, packages.names, migration);
+}
+
+function describeServing(
+  tree: Tree,
+  input: PlanInput,
+  { start, pages }: Parts,
+): Pick<Recipe, 'builds' | 'callsOnly' | 'hasFixedPort'> {
   return {
-    ...(hasPages ? { builds: ['.'] } : {}),
+    ...markFixedPort(input, start?.port),
+    ...(pages === undefined ? {} : { builds: [pages.folder] }),
     ...(!input.hasCommand && isApiOnly(tree, start?.framework) ? { callsOnly: true } : {}),
   };
 }
 
-function explainPlan({ packages, start, choice }: Parts): string {
+function explainPlan({ packages, start, choice, pages, migration }: Parts): string {
   return [
     explainPackages(packages),
     start?.because ?? 'run.command says how it starts.',
     start?.port === undefined ? undefined : `Its code listens on port ${start.port}.`,
+    pages === undefined || pages.folder === '.'
+      ? undefined
+      : `The pages of ${pages.folder} are built into ${pages.output}.`,
+    migration === undefined ? undefined : describeMigration(migration),
     choice.because,
     explainTorch(packages),
   ]
@@ -227,7 +338,10 @@ function explainTorch(packages: PythonPackages | undefined): string | undefined 
   return torch === undefined ? undefined : `${torch} brings torch: its CPU wheels are taken.`;
 }
 
-function renderBuildStage(tree: Tree, input: PlanInput, { packages, start, choice, hasPages }: Parts): string[] {
+function renderBuildStage(tree: Tree, input: PlanInput, parts: Parts): string[] {
+  const { packages, start, choice, pages, undeclared, compiled } = parts;
+  const hasPages = pages !== undefined;
+  const names = collectNames(parts);
   return [
     `FROM ${choice.image} AS build`,
     // As a variable, because the pip of older Pythons does not have the option.
@@ -237,7 +351,7 @@ function renderBuildStage(tree: Tree, input: PlanInput, { packages, start, choic
       `installing uv ${uvVersion}`,
       `RUN --mount=type=cache,target=/root/.cache python3 -m pip install --quiet --no-compile --disable-pip-version-check --target /opt/uv uv==${uvVersion} && /opt/uv/bin/uv venv --quiet --python "$(command -v python3)" /opt/venv${renderSetuptools(choice)}`,
     ),
-    ...renderSystemPackages(tree, packages?.names ?? new Set(), 'build'),
+    ...renderSystemPackages(tree, names, 'build', compiled),
     ...renderInstaller(),
     'WORKDIR /app',
     ...renderArguments(
@@ -245,8 +359,9 @@ function renderBuildStage(tree: Tree, input: PlanInput, { packages, start, choic
       input.build.env.some((each) => each.name === 'UV_TORCH_BACKEND') ? {} : { UV_TORCH_BACKEND: 'cpu' },
     ),
     ...(packages?.install(start?.needs ?? []) ?? renderExtras(start?.needs ?? [])),
+    ...renderUndeclaredInstall(undeclared),
     ...renderOwnProject(tree, packages, start),
-    ...renderStaticFiles(tree, hasPages),
+    ...renderStaticFiles(tree, input, hasPages),
     ...compilePages(tree, input, { packages, start, repository: renderTreeCopy(hasPages) }),
   ];
 }
@@ -266,7 +381,7 @@ function renderOwnProject(tree: Tree, packages: PythonPackages | undefined, star
   const content = tree.readFile('pyproject.toml') ?? '';
   const scripted = /^\[(?:project|tool\.poetry)\.scripts\]/m.test(content);
   if (start?.ofProject !== true && !(scripted && /^\[build-system\]/m.test(content))) return [];
-  const install = `SETUPTOOLS_SCM_PRETEND_VERSION=0.0.0 PDM_BUILD_SCM_VERSION=0.0.0 POETRY_DYNAMIC_VERSIONING_BYPASS=0.0.0 ${uv} pip install --python /opt/venv/bin/python --no-deps .`;
+  const install = `${renderOwnVersion(tree)}${uv} pip install --python /opt/venv/bin/python --no-deps .`;
   const otherwise = start?.ofProject === true ? '' : ` || ${formatReport('own-project', 'pyproject.toml')}`;
   return [
     'COPY . .',
@@ -277,8 +392,8 @@ function renderOwnProject(tree: Tree, packages: PythonPackages | undefined, star
 /** Copies the build stage's files if that stage changed them, otherwise the repository. */
 function renderAppCopy(isChanged: boolean, hasPages: boolean): string {
   const owner = '--chown=1000:1000';
-  if (isChanged) return renderCopy(['/app/'], './', '--from=build', owner);
-  return hasPages ? renderPagesCopy(owner) : renderCopy(['.'], './', owner);
+  if (isChanged) return renderLinkedCopy(['/app/'], './', '--from=build', owner);
+  return hasPages ? renderLinkedCopy(['/app/'], './', '--from=frontend', owner) : renderLinkedCopy(['.'], './', owner);
 }
 
 /** Copies the whole repository into the build stage. */
@@ -286,7 +401,8 @@ function renderTreeCopy(hasPages: boolean): string {
   return hasPages ? renderPagesCopy() : 'COPY . .';
 }
 
-function renderRunStage(tree: Tree, port: number, { packages, start, choice, hasPages }: Parts): string[] {
+function renderRunStage(tree: Tree, port: number, parts: Parts): string[] {
+  const { start, choice, pages, migration } = parts;
   const sourceFolder = tree.getEntry('src')?.kind === 'directory' ? ':/app/src' : '';
   const hosts = findDjangoFolder(tree) === undefined ? {} : buildAllowedHosts(tree);
   const environment = Object.entries({ ...hosts, ...start?.environment })
@@ -294,30 +410,35 @@ function renderRunStage(tree: Tree, port: number, { packages, start, choice, has
     .join('');
   return [
     `FROM ${choice.image}`,
-    ...renderSystemPackages(tree, packages?.names ?? new Set(), 'run'),
+    ...renderSystemPackages(tree, collectNames(parts), 'run', parts.compiled),
     'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
     // Only the gateway can reach the app, so its headers with the visitor's address and protocol can be trusted.
     `ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app${sourceFolder} FORWARDED_ALLOW_IPS=* PORT=${port}${environment}`,
-    'COPY --from=build /opt/venv /opt/venv',
     'WORKDIR /app',
-    renderAppCopy(shouldCollectStatic(tree) || isReflex(start), hasPages),
+    renderLinkedCopy(['/opt/venv'], '/opt/venv', '--from=build'),
+    renderAppCopy(shouldCollectStatic(tree) || isReflex(start), pages !== undefined),
     'USER 1000:1000',
     `EXPOSE ${port}`,
-    ...(start === undefined ? [] : [renderShellCommand(start.command)]),
+    ...(start === undefined ? [] : [renderShellCommand(prefixMigration(migration, start.command))]),
   ];
 }
 
-/** Fills the folder from which Django serves static files. Settings that require a key get a worthless one. */
-function renderStaticFiles(tree: Tree, hasPages: boolean): string[] {
+/** Fills the folder from which Django serves static files. Variables that the settings require get worthless values. */
+function renderStaticFiles(tree: Tree, { build }: PlanInput, hasPages: boolean): string[] {
   if (!shouldCollectStatic(tree)) return [];
   const folder = findDjangoFolder(tree) ?? '.';
   const enter = folder === '.' ? '' : `cd ${quoteShellWord(folder)} && `;
+  const variables = new Set([...build.args, ...build.env].map(({ name }) => name));
+  const placeholders = { SECRET_KEY: 'none', DJANGO_SECRET_KEY: 'none', ...listSettingsPlaceholders(tree) };
+  const assigned = Object.entries(placeholders).flatMap(([name, value]) =>
+    variables.has(name) ? [] : [`${name}=${value} `],
+  );
   return [
     renderTreeCopy(hasPages),
     ...renderStep(
       posix.join(folder, 'manage.py'),
       'collecting static files',
-      `RUN ${enter}SECRET_KEY=none DJANGO_SECRET_KEY=none /opt/venv/bin/python manage.py collectstatic --noinput || ${formatReport('static-files', 'manage.py')}`,
+      `RUN ${enter}${assigned.join('')}/opt/venv/bin/python manage.py collectstatic --noinput || ${formatReport('static-files', 'manage.py')}`,
     ),
   ];
 }
@@ -340,32 +461,39 @@ function isApiOnly(tree: Tree, framework: string | undefined): boolean {
   return !listPythonSources(tree).some(({ text }) => sendsPages.test(text));
 }
 
-/** Returns true if a build script at the root produces files for the app; a Node server would be a separate app. */
-function hasPagesBuild(tree: Tree): boolean {
+/**
+ * Finds the build script that produces files for the app: at the root, unless it is a Node server and so a separate
+ * app, or below, if it writes into the folder of the server.
+ */
+function findPagesBuild(tree: Tree): Frontend | undefined {
   const project = readProject(tree);
-  if (project?.scripts['build'] === undefined || findServerLibrary(project.runtime) !== undefined) return false;
+  const below = findFrontendForServer(tree);
+  if (project?.scripts['build'] === undefined || findServerLibrary(project.runtime) !== undefined) return below;
   const framework = findFramework(tree, project);
-  return framework === undefined || framework.kind === 'files';
+  const isTop = framework === undefined || framework.kind === 'files';
+  return isTop ? { folder: '.', script: 'build', output: '.' } : below;
 }
 
 /**
  * Renders the stage `frontend`, which leaves the repository with the build output in /app. An app may still work if its
  * pages cannot be built, so a failure is only a warning.
  */
-function renderPagesStage(tree: Tree, { missingImages }: Pick<PlanInput, 'missingImages'>): string[] {
-  const frontend = { folder: '.', script: 'build', output: '.' };
+function renderPagesStage(tree: Tree, { missingImages }: Pick<PlanInput, 'missingImages'>, pages: Frontend): string[] {
+  const file = posix.join(pages.folder, 'package.json');
+  // Those of a workspace are at its root.
+  const root = pages.folder === '.' ? '' : ' /app/node_modules';
   return [
-    ...renderFrontendStage(tree, frontend, {
-      target: '.',
+    ...renderFrontendStage(tree, pages, {
+      target: pages.output,
       missingImages,
-      otherwise: formatReport('pages', 'package.json'),
+      otherwise: formatReport('pages', file),
     }),
-    ...renderStep('package.json', 'removing the packages of the pages', 'RUN rm -rf node_modules'),
+    ...renderStep(file, 'removing the packages of the pages', `RUN rm -rf node_modules${root}`),
     '',
   ];
 }
 
 /** Copies the repository together with the build output. */
-function renderPagesCopy(...flags: readonly string[]): string {
-  return renderCopy(['/app/'], './', '--from=frontend', ...flags);
+function renderPagesCopy(): string {
+  return renderCopy(['/app/'], './', '--from=frontend');
 }

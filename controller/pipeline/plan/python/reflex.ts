@@ -2,7 +2,8 @@
 // Python, and served with their events on one port. The running app needs no Node.
 import type { Tree } from '../../tree.ts';
 import type { PythonStart } from './start/find.ts';
-import { hasImport, listPythonSources } from './start/sources.ts';
+import { listPythonSources } from './start/sources.ts';
+import { hasImport, parsePython } from '../syntax/python.ts';
 import { defaultNode } from '../../../../crds/languages.ts';
 import { findMissingImage } from '../common/frontend.ts';
 import { type PlanInput, type Problem, renderStep } from '../recipe.ts';
@@ -19,7 +20,7 @@ const locks = ['uv.lock', 'poetry.lock', 'Pipfile.lock'];
 export function findReflexStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   const config = tree.readFile(configFile, 64 * 1024) ?? '';
   const name = /\bapp_name\s{0,9}=\s{0,9}["']([A-Za-z_]\w{0,60})["']/.exec(config)?.[1];
-  if (name === undefined || !(names.has('reflex') || hasImport(config, 'reflex'))) return undefined;
+  if (name === undefined || !(names.has('reflex') || hasImport(parsePython(config), 'reflex'))) return undefined;
   return {
     command: formatCommand(tree, readModuleName(config) ?? `${name}.${name}`),
     framework: 'Reflex',

@@ -2,6 +2,7 @@
 import type { Tree } from '../../tree.ts';
 import { renderStep } from '../recipe.ts';
 import { readConda } from './packages/conda.ts';
+import { listPythonSources } from './start/sources.ts';
 
 interface PackageNeeds {
   readonly build?: readonly string[];
@@ -76,13 +77,40 @@ const needs: Readonly<Record<string, PackageNeeds>> = {
   selenium: { run: ['chromium', 'chromium-driver'] },
 };
 
+/** What those need that usually come as wheels, when the requested version has none for the Python of the plan. */
+const needsWithoutWheel: Readonly<Record<string, PackageNeeds>> = {
+  'psycopg2-binary': { build: [...compiler, 'libpq-dev'], run: ['libpq5'] },
+  lxml: { build: [...compiler, 'libxml2-dev', 'libxslt1-dev'], run: ['libxml2', 'libxslt1.1'] },
+  pillow: { build: [...compiler, 'libjpeg-dev', 'zlib1g-dev'], run: ['libjpeg62-turbo'] },
+  cffi: { build: [...compiler, 'libffi-dev'] },
+  ...Object.fromEntries(
+    ['aiohttp', 'asyncpg', 'frozenlist', 'greenlet', 'psutil', 'pymongo', 'pyyaml', 'wrapt'].map((name) => [
+      name,
+      compiled,
+    ]),
+  ),
+};
+
 const maximumPackages = 100;
 
-/** Renders the steps that install Debian packages in the build image or the final image. */
-export function renderSystemPackages(tree: Tree, names: ReadonlySet<string>, stage: 'build' | 'run'): string[] {
-  const systemPackages = [...names].flatMap((name) => (Object.hasOwn(needs, name) ? (needs[name]?.[stage] ?? []) : []));
-  const because = [...names].filter((name) => Object.hasOwn(needs, name) && needs[name]?.[stage] !== undefined);
-  const git = stage === 'build' && hasGitRequirement(tree) ? ['git'] : [];
+/**
+ * Renders the steps that install Debian packages in the build image or the final image.
+ *
+ * @param withoutWheel those of the names that are compiled, because there is no wheel
+ */
+export function renderSystemPackages(
+  tree: Tree,
+  names: ReadonlySet<string>,
+  stage: 'build' | 'run',
+  withoutWheel: readonly string[] = [],
+): string[] {
+  const listNeeds = (name: string): readonly string[] => [
+    ...(Object.hasOwn(needs, name) ? (needs[name]?.[stage] ?? []) : []),
+    ...(withoutWheel.includes(name) ? (needsWithoutWheel[name]?.[stage] ?? []) : []),
+  ];
+  const because = [...names].filter((name) => listNeeds(name).length > 0);
+  const systemPackages = because.flatMap(listNeeds);
+  const git = (stage === 'build' ? hasGitRequirement(tree) : hasGitCall(tree)) ? ['git'] : [];
   const conda = tree.has('requirements.txt') || tree.has('pyproject.toml') ? [] : (readConda(tree)?.debian ?? []);
   return [
     ...install('packages.txt', 'installing Debian packages', readListedPackages(tree)),
@@ -102,17 +130,34 @@ function readListedPackages(tree: Tree): string[] {
     .filter((line) => /^[a-z0-9][a-z0-9+.-]{1,80}$/.test(line));
 }
 
+const requirementFiles =
+  /^(?:(?:requirements\/)?[\w.-]{0,40}requirements?[\w.-]{0,40}\.(?:txt|in)|requirements\/[\w.-]{1,60}\.(?:txt|in)|pyproject\.toml|uv\.lock|poetry\.lock|Pipfile|Pipfile\.lock|setup\.(?:py|cfg)|environment\.ya?ml)$/;
+
 function hasGitRequirement(tree: Tree): boolean {
-  return [
-    'requirements.txt',
-    'pyproject.toml',
-    'uv.lock',
-    'Pipfile',
-    'setup.py',
-    'environment.yml',
-    'poetry.lock',
-  ].some((file) =>
-    /git\+(?:https?|ssh):|\bgit\s?=\s?["']https?:|source = \{ git =|type = "git"/.test(tree.readFile(file) ?? ''),
+  return tree.entries.some(
+    ({ kind, path }) =>
+      kind === 'file' &&
+      requirementFiles.test(path) &&
+      /git\+(?:https?|ssh|git):|\bgit"?\s?[:=]\s?["']https?:|source = \{ git =|type = "git"/.test(
+        tree.readFile(path) ?? '',
+      ),
+  );
+}
+
+const runs =
+  /^(?:subprocess|sp)\.(?:run|call|check_call|check_output|Popen|getoutput)$|^os\.(?:system|popen)$|^(?:asyncio\.)?create_subprocess_(?:exec|shell)$/;
+
+/** Code that calls the program of git. */
+function hasGitCall(tree: Tree): boolean {
+  return listPythonSources(tree).some(
+    ({ text, module }) =>
+      /["']git\b/.test(text) &&
+      module.calls.some(({ callee, args: [first] }) => {
+        if (!runs.test(callee) || first === undefined) return false;
+        const { value } = first;
+        const program = value.kind === 'tuple' ? value.items[0] : value;
+        return program?.kind === 'text' && /^git(?:\s|$)/.test(program.text);
+      }),
   );
 }
 

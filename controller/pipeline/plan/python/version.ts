@@ -4,6 +4,9 @@ import { parseToml, readField, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { type PlanInput } from '../recipe.ts';
 import { readConda } from './packages/conda.ts';
+import type { PythonPackages } from './packages/find.ts';
+import { findWheelLimit } from './packages/wheels.ts';
+import { listPythonSources } from './start/sources.ts';
 
 export interface PythonChoice {
   readonly version: string;
@@ -22,12 +25,14 @@ export interface RequestedPython {
 type Version = readonly [number, number];
 
 /**
- * Returns the image to use, or the request that no image satisfies. Without a request, it is the first of the list:
- * most pinned packages have wheels for it.
+ * Returns the image to use, or the request that no image satisfies. A version that a file names decides; then a range,
+ * the test workflows, the wheels of pinned packages and the day of the commit. Without any of these, it is the first of
+ * the list.
  */
 export function choosePython(
   tree: Tree,
   { missingImages = [] }: Pick<PlanInput, 'missingImages'> = {},
+  packages?: Pick<PythonPackages, 'file' | 'names'>,
 ): PythonChoice | RequestedPython {
   const range = findRequestedRange(tree);
   const available = languages.python.images.filter((each) => !missingImages.includes(each.image));
@@ -37,15 +42,91 @@ export function choosePython(
   if (range !== undefined && fitting.length === 0) return range;
   const exact = findRequestedVersion(tree);
   if (exact !== undefined) return selectNearest(exact, fitting);
-  const [choice = languages.python.images[0]] = fitting;
-  const tested = range === undefined ? findNewerTested(choice, tree) : undefined;
+  const usual = chooseUsual(tree, fitting, packages);
+  const tested = range === undefined ? findNewerTested(usual, tree) : undefined;
   if (tested !== undefined) {
     const { version, image } = selectNearest(tested, fitting);
     return { version, image, because: `${tested.file} tests with Python ${tested.requestedVersion} and no older one.` };
   }
-  return range === undefined
-    ? choice
-    : { ...choice, because: `${range.file} asks for Python ${range.requestedVersion}.` };
+  const because = [
+    ...(range === undefined ? [] : [`${range.file} asks for Python ${range.requestedVersion}.`]),
+    ...(usual.because === undefined ? [] : [usual.because]),
+  ].join(' ');
+  return { version: usual.version, image: usual.image, ...(because === '' ? {} : { because }) };
+}
+
+/** Days on which each minor version of Python 3 was released. */
+const releases: readonly (readonly [minor: number, day: string])[] = [
+  [8, '2019-10-14'],
+  [9, '2020-10-05'],
+  [10, '2021-10-04'],
+  [11, '2022-10-24'],
+  [12, '2023-10-02'],
+  [13, '2024-10-07'],
+  [14, '2025-10-07'],
+];
+/** By then, compiled packages have wheels for a new version, and authors have changed to it. */
+const adoption = 540 * 24 * 3600 * 1000;
+
+/** Chooses what an author would have used on the day of the commit, unless a pinned package has no wheel for it. */
+function chooseUsual(
+  tree: Tree,
+  fitting: readonly PythonChoice[],
+  packages: Pick<PythonPackages, 'file' | 'names'> | undefined,
+): PythonChoice {
+  const [first = languages.python.images[0]] = fitting;
+  const code = readCode(tree);
+  const onDay = tree.date === undefined ? parse(first.version)[1] : findMinorOnDay(tree.date);
+  const minor = Math.min(Math.max(onDay, code.oldest), code.newest);
+  const limit = packages === undefined ? undefined : findWheelLimit(tree, packages.file, packages.names);
+  if (limit !== undefined && limit.newestMinor < minor)
+    return {
+      ...selectUpTo(limit.newestMinor, code.oldest, fitting),
+      because: `${limit.name} ${limit.range} has wheels for Python 3.${limit.newestMinor} and no newer one.`,
+    };
+  const choice = selectUpTo(minor, code.oldest, fitting);
+  const isExpected = choice.version === first.version || compare(parse(choice.version), [3, minor]) !== 0;
+  return isExpected ? choice : { ...choice, because: explainMinor(minor, code, tree.date) };
+}
+
+/** Selects the newest version up to a limit that the code runs on, or else the nearest. */
+function selectUpTo(minor: number, oldest: number, fitting: readonly PythonChoice[]): PythonChoice {
+  const sorted = fitting.toSorted((one, other) => compare(parse(one.version), parse(other.version)));
+  const able = sorted.filter((each) => compare(parse(each.version), [3, oldest]) >= 0);
+  const pool = able.length > 0 ? able : sorted;
+  const choice = pool.findLast((each) => compare(parse(each.version), [3, minor]) <= 0) ?? pool[0];
+  return choice ?? languages.python.images[0];
+}
+
+function explainMinor(minor: number, { oldest, newest }: VersionLimits, date: Date | undefined): string {
+  if (minor === oldest) return `Its code needs Python 3.${oldest} or newer.`;
+  if (minor === newest || date === undefined)
+    return `Its code imports modules that Python has no longer after 3.${minor}.`;
+  return `Python 3.${minor} was usual when it was committed (${date.toISOString().slice(0, 7)}).`;
+}
+
+function findMinorOnDay(date: Date): number {
+  const adopted = releases.filter(([, day]) => Date.parse(day) + adoption <= date.getTime());
+  return adopted.at(-1)?.[0] ?? firstMinor;
+}
+
+interface VersionLimits {
+  readonly oldest: number;
+  readonly newest: number;
+}
+
+const firstMinor = 8;
+const maximumSources = 25;
+
+/** Reads which versions run the likeliest sources. */
+function readCode(tree: Tree): VersionLimits {
+  const modules = listPythonSources(tree)
+    .slice(0, maximumSources)
+    .map(({ module }) => module);
+  return {
+    oldest: Math.max(0, ...modules.map(({ oldestMinor }) => oldestMinor)),
+    newest: Math.min(Number.POSITIVE_INFINITY, ...modules.map(({ newestMinor }) => newestMinor)),
+  };
 }
 
 /**

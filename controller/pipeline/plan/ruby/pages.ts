@@ -2,7 +2,13 @@
 import { defaultNode } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { renderCopy, type PlanInput, renderStep } from '../recipe.ts';
-import { buildInstallCommand, getManagerEnvironment, getManagerPackage, runScript } from '../node/manager.ts';
+import {
+  buildInstallCommand,
+  getManagerPackage,
+  renderNodeEnvironment,
+  renderReactEnvironment,
+  runScript,
+} from '../node/manager.ts';
 import { readProject, type NodeProject } from '../node/project.ts';
 import { chooseNode } from '../node/version.ts';
 import type { Bundle } from './bundle.ts';
@@ -41,7 +47,7 @@ const cache = '--mount=type=cache,target=/root/.npm --mount=type=cache,target=/r
 const authorities = 'export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt; ';
 
 /** Renders the lines before the assets are built, with the repository in place. */
-export function renderPagesTools({ image, project, isBuiltFirst }: RubyPages): string[] {
+export function renderPagesTools(tree: Tree, { image, project, isBuiltFirst }: RubyPages): string[] {
   const node = [
     `COPY --from=${image} /usr/local/bin/ /usr/local/bin/`,
     `COPY --from=${image} /usr/local/lib/node_modules/ /usr/local/lib/node_modules/`,
@@ -53,16 +59,15 @@ export function renderPagesTools({ image, project, isBuiltFirst }: RubyPages): s
     (each) => each !== undefined,
   );
   const install = buildInstallCommand(project.manager, project.locked ? project.file : undefined);
-  const environment = getManagerEnvironment(project.manager);
   return [
     ...node,
-    'ENV CI=true npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
-    ...(environment.length === 0 ? [] : [`ENV ${environment.join(' ')}`]),
+    ...renderNodeEnvironment(project.manager),
     ...renderStep(
       project.file,
       'installing the packages of the pages',
       `RUN ${cache} ${authorities}${programs.length === 0 ? '' : `npm install --global --force ${programs.join(' ')} && `}{ ${install}; }`,
     ),
+    ...renderReactEnvironment(tree, project.dependencies, true),
     ...(isBuiltFirst
       ? renderStep(
           'package.json',

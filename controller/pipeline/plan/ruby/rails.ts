@@ -1,5 +1,6 @@
 // Finds what a Rails app needs in addition to its gems: variables, assets, secrets, and a migrated database.
 import type { Tree } from '../../tree.ts';
+import { type Migration, serverVariables } from '../common/migrations.ts';
 import { quoteShellWord, renderStep } from '../recipe.ts';
 import type { Bundle } from './bundle.ts';
 import type { Database } from './database.ts';
@@ -102,16 +103,20 @@ function choosePlaceholder(name: string): string {
   return /PORT|SIZE|COUNT|THREADS|TIMEOUT/.test(name) ? '1' : 'none';
 }
 
-/** Migrates the database. Starts even if the database is not ready yet: the app reports that itself. */
-export function prepareDatabase(tree: Tree): string {
-  const hasRecords =
-    ['config/database.yml', 'db/schema.rb', 'db/structure.sql'].some((file) => tree.has(file)) ||
-    tree.entries.some((each) => each.path.startsWith('db/migrate/'));
-  return hasRecords ? formatMigration('db:prepare') : '';
+/**
+ * Finds what brings the database up to date. The task also fills a new database with the seeds of the app. If only those
+ * fail, the second task shows that the tables are there.
+ */
+export function findRailsMigration(tree: Tree): Migration | undefined {
+  const file = ['config/database.yml', 'db/schema.rb', 'db/structure.sql'].find((each) => tree.has(each));
+  const hasRecords = file !== undefined || tree.entries.some((each) => each.path.startsWith('db/migrate/'));
+  return hasRecords
+    ? createRubyMigration('bundle exec rake db:prepare || bundle exec rake db:migrate', file ?? 'db/migrate')
+    : undefined;
 }
 
-export function formatMigration(task: string): string {
-  return `{ bundle exec rake ${task} || echo "The database could not be brought up to date." >&2; }; `;
+export function createRubyMigration(command: string, file: string): Migration {
+  return { command, file, variables: serverVariables, isLenient: true };
 }
 
 /** Uploads go to the folder storage, unless the production settings use another service. */

@@ -1,13 +1,22 @@
 // Plans Ruby apps: Rails, config.ru apps, files that serve by themselves, and static sites built by a gem.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
+import { describeMigration } from '../common/migrations.ts';
 import { findMissingImage } from '../common/frontend.ts';
-import { defaultPort, renderDockerfile, type Planner, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import {
+  defaultPort,
+  markFixedPort,
+  renderDockerfile,
+  type Planner,
+  type PlanInput,
+  type Problem,
+  type Recipe,
+} from '../recipe.ts';
 import { type Bundle, readBundle } from './bundle.ts';
 import { findDatabase } from './database.ts';
 import { findPages } from './pages.ts';
 import { findSite, createSiteRecipe } from './sites.ts';
-import { renderBuildStage, renderRunStage, type RubyApp } from './stages.ts';
+import { findRubyMigration, renderBuildStage, renderRunStage, type RubyApp } from './stages.ts';
 import { findStart, type RubyStart } from './start.ts';
 import { isBefore, chooseRuby, type RubyChoice } from './version.ts';
 
@@ -87,9 +96,13 @@ function createRecipe(tree: Tree, input: PlanInput, { bundle, choice }: Parts, s
     database: findDatabase(tree, bundle),
     pages: findPages(tree, bundle, input),
   };
-  const reason = explainPlan(app, choice);
+  const migration = findRubyMigration(tree, app);
+  const reason = [explainPlan(app, choice), migration === undefined ? '' : describeMigration(migration)]
+    .join(' ')
+    .trim();
   return {
     plan: { strategy: 'ruby', reason, port, ...(start.framework === undefined ? {} : { framework: start.framework }) },
+    ...markFixedPort(input, start.port),
     dockerfile: renderDockerfile(reason, [
       ...renderBuildStage(tree, input, app),
       '',

@@ -1,10 +1,11 @@
 // Renders the two stages of a Ruby image: one that compiles gems and assets, and one that runs the app.
 import type { Tree } from '../../tree.ts';
+import { isMigrating, type Migration, prefixMigration } from '../common/migrations.ts';
 import { renderCopy, renderArguments, type PlanInput, renderShellCommand, renderStep } from '../recipe.ts';
 import { type Bundle, bundleEnvironment, installGems } from './bundle.ts';
 import type { Database } from './database.ts';
 import { renderPagesRuntime, renderPagesTools, type RubyPages } from './pages.ts';
-import { formatMigration, prepareDatabase, renderRailsAssets, buildRailsEnvironment } from './rails.ts';
+import { buildRailsEnvironment, createRubyMigration, findRailsMigration, renderRailsAssets } from './rails.ts';
 import type { RubyStart } from './start.ts';
 import { renderSystemPackages } from './system-packages.ts';
 import type { RubyImage } from './version.ts';
@@ -28,7 +29,7 @@ export function renderBuildStage(tree: Tree, input: PlanInput, app: RubyApp): st
     'COPY . .',
     ...(bundle.gemfile === '' ? [`RUN echo 'source "https://rubygems.org"' > Gemfile`] : []),
     ...installGems(tree, bundle, start.adds),
-    ...(pages === undefined ? [] : renderPagesTools(pages)),
+    ...(pages === undefined ? [] : renderPagesTools(tree, pages)),
     ...renderAssets(tree, input, app),
     // Both images use the same Debian release, so that what is compiled here runs there.
     `RUN rm -rf ${pages?.project === undefined ? '' : 'node_modules '}tmp/cache && mkdir -p tmp/pids log storage`,
@@ -86,13 +87,15 @@ function renderEnvironment(tree: Tree, { bundle, start, database }: RubyApp): st
  * Migrates the database, then starts the server. An author's release command is responsible for the database itself.
  */
 function formatCommand(tree: Tree, app: RubyApp): string {
-  const { start } = app;
-  return `${start.isReleased ? '' : formatPreparation(tree, app)}${start.command}`;
+  return prefixMigration(findRubyMigration(tree, app), app.start.command);
 }
 
-function formatPreparation(tree: Tree, { bundle, start }: RubyApp): string {
-  if (start.isRails) return prepareDatabase(tree);
+export function findRubyMigration(tree: Tree, { bundle, start }: RubyApp): Migration | undefined {
+  if (start.isReleased || isMigrating(start.command)) return undefined;
+  if (start.isRails) return findRailsMigration(tree);
   if (start.framework === 'Hanami' && bundle.has('hanami-model', 'hanami-db'))
-    return '{ bundle exec hanami db prepare || echo "The database could not be brought up to date." >&2; }; ';
-  return bundle.has('sinatra-activerecord') && tree.has('Rakefile') ? formatMigration('db:migrate') : '';
+    return createRubyMigration('bundle exec hanami db prepare', 'Gemfile');
+  return bundle.has('sinatra-activerecord') && tree.has('Rakefile')
+    ? createRubyMigration('bundle exec rake db:migrate', 'Rakefile')
+    : undefined;
 }

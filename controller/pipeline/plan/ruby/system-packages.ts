@@ -53,7 +53,10 @@ export function renderSystemPackages(tree: Tree, bundle: Bundle, stage: 'build' 
   const names = [
     ...because.flatMap((name) => needs[name]?.[stage] ?? []),
     ...(stage === 'run'
-      ? [...(hasImageMagick(bundle) ? (magick.run ?? []) : []), ...(hasGitFileList(tree, bundle) ? ['git'] : [])]
+      ? [
+          ...(hasImageMagick(bundle) ? (magick.run ?? []) : []),
+          ...(hasGitFileList(tree, bundle) || hasGitCall(tree) ? ['git'] : []),
+        ]
       : []),
     ...(stage === 'run' && bundle.has('rails') ? ['tzdata'] : []),
   ];
@@ -82,4 +85,18 @@ function hasGitFileList(tree: Tree, { gemfile }: Bundle): boolean {
       .slice(0, 10)
       .some((each) => /git ls-files/.test(tree.readFile(each.path, 64 * 1024) ?? ''))
   );
+}
+
+const startedFiles =
+  /^(?:config\/(?:initializers\/)?[\w-]{1,60}\.rb|config\.ru|app\.rb|lib\/(?:[\w-]{1,60}\/)?version\.rb)$/;
+
+/** Code that runs at every start asks git for the version. Without the program, Ruby raises an error. */
+function hasGitCall(tree: Tree): boolean {
+  return tree.entries
+    .filter(({ kind, path }) => kind === 'file' && startedFiles.test(path))
+    .some(({ path }) =>
+      /^[^#\n]{0,200}(?:`|%x[[({]\s?|\b(?:capture2e?|capture3|system)\(?\s?["'])git /m.test(
+        tree.readFile(path, 64 * 1024) ?? '',
+      ),
+    );
 }

@@ -1,16 +1,23 @@
 // Finds the program of a Cargo package or workspace, its port, and what its build script needs.
 import { posix } from 'node:path';
 import { defaultNode } from '../../../../crds/languages.ts';
-import { parseToml, readField, readText, readTexts } from '../../manifest.ts';
+import { parseToml, readField, readKeys, readText, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { findExposedPort } from '../common/frontend.ts';
-import { type Problem, renderStep } from '../recipe.ts';
+import { findListening, type Listening, listensAnywhere } from '../common/listen.ts';
+import type { SourceFile } from '../syntax/follow.ts';
+import { renderStep } from '../recipe.ts';
 import { buildInstallCommand, getManagerPackage } from '../node/manager.ts';
 import { readProject } from '../node/project.ts';
+import type { Leaf, SourceCall } from '../syntax/leaves.ts';
+import { parseRust, type RustSource } from '../syntax/rust.ts';
 
 export interface Program {
   readonly name: string;
+  /** Folder of its package, "." for the root. */
+  readonly folder: string;
   readonly others: readonly string[];
+  /** Sources that belong to other programs alone. */
+  readonly otherFiles: readonly string[];
   /** Options that select features, with a leading space. */
   readonly features: string;
 }
@@ -23,37 +30,60 @@ export function findProgram(tree: Tree): Program | undefined {
   const found = [
     ...listPrograms(tree, '.', manifest),
     ...listMembers(tree, manifest).flatMap((folder) => listPrograms(tree, folder)),
-  ];
-  const names = [...new Set(found)].filter((name) => plainName.test(name));
-  const defaultRun = readText(manifest, 'package', 'default-run');
-  const name =
-    names.find((each) => each === defaultRun) ??
-    names.find((each) => each === readText(manifest, 'package', 'name')) ??
-    names.find((each) => /(?:^|[-_])(?:server|web|api|app|backend)$/.test(each)) ??
-    names[0];
-  if (name === undefined) return undefined;
-  return { name, others: names.filter((each) => each !== name), features: selectDatabaseFeature(manifest) };
+  ].filter(({ name }) => plainName.test(name));
+  const find = (matches: (name: string) => boolean): FoundProgram | undefined =>
+    found.find(({ name }) => matches(name));
+  const chosen =
+    find((each) => each === readText(manifest, 'package', 'default-run')) ??
+    find((each) => each === readText(manifest, 'package', 'name')) ??
+    find((each) => /(?:^|[-_])(?:server|web|api|app|backend)$/.test(each)) ??
+    found[0];
+  if (chosen === undefined) return undefined;
+  const others = found.filter(({ name }) => name !== chosen.name);
+  return {
+    name: chosen.name,
+    folder: chosen.folder,
+    others: [...new Set(others.map(({ name }) => name))],
+    otherFiles: others.map(({ file }) => file).filter((file) => file !== chosen.file),
+    features: selectDatabaseFeature(manifest),
+  };
+}
+
+interface FoundProgram {
+  readonly name: string;
+  readonly folder: string;
+  /** Its first source, or the folder of it. */
+  readonly file: string;
 }
 
 function listPrograms(
   tree: Tree,
   folder: string,
   manifest: unknown = parseToml(tree.readFile(posix.join(folder, 'Cargo.toml'))),
-): string[] {
+): FoundProgram[] {
   const name = readText(manifest, 'package', 'name');
+  const mainFile = posix.join(folder, 'src/main.rs');
   const listed = readField(manifest, 'bin');
-  const programNames = Array.isArray(listed) ? listed.flatMap((each) => readText(each, 'name') ?? []) : [];
-  const files = tree.entries.flatMap((each) => {
-    const match = each.path.startsWith(folder === '.' ? '' : `${folder}/`)
-      ? /^src\/bin\/([\w-]{1,80})(?:\.rs|\/main\.rs)$/.exec(
-          folder === '.' ? each.path : each.path.slice(folder.length + 1),
-        )
-      : null;
-    return match?.[1] ?? [];
+  const standard = readTexts(manifest, 'features', 'default');
+  // Cargo does not build a program whose features are off.
+  const named = (Array.isArray(listed) ? listed : [])
+    .filter((each) => readTexts(each, 'required-features').every((feature) => standard.includes(feature)))
+    .flatMap((each): FoundProgram[] => {
+      const own = readText(each, 'name');
+      const path = readText(each, 'path');
+      const usual = own === name ? mainFile : posix.join(folder, `src/bin/${own ?? ''}.rs`);
+      return own === undefined
+        ? []
+        : [{ name: own, folder, file: path === undefined ? usual : posix.join(folder, path) }];
+    });
+  const prefix = folder === '.' ? '' : `${folder}/`;
+  const files = tree.entries.flatMap(({ path }): FoundProgram[] => {
+    if (!path.startsWith(prefix)) return [];
+    const own = /^src\/bin\/([\w-]{1,80})(?:\.rs|\/main\.rs)$/.exec(path.slice(prefix.length))?.[1];
+    return own === undefined ? [] : [{ name: own, folder, file: path.replace(/\/main\.rs$/, '') }];
   });
-  const mainProgram =
-    name !== undefined && tree.has(posix.join(folder, 'src/main.rs')) && programNames.length === 0 ? [name] : [];
-  return [...programNames, ...mainProgram, ...files];
+  const isMain = name !== undefined && tree.has(mainFile) && named.length === 0;
+  return [...named, ...(isMain ? [{ name, folder, file: mainFile }] : []), ...files];
 }
 
 /** Lists the member folders of a workspace; the last part may be "*". */
@@ -77,35 +107,88 @@ function selectDatabaseFeature(manifest: unknown): string {
   return has('sqlite') && has('postgresql') && standard.length === 0 ? ' --features sqlite' : '';
 }
 
-const literals: readonly RegExp[] = [
-  /(?:\.bind|TcpListener::bind|SocketAddr::from|\.run|\.parse)[^\n;]{0,60}?(?:"[\w.[\]]{0,40}:|\]\s{0,9},\s{0,9})(\d{4,5})\b/,
-  /"(?:0\.0\.0\.0|127\.0\.0\.1|localhost|\[::\]):(\d{4,5})"/,
-  /\b(?:default_value(?:_t)?)\s{0,9}=\s{0,9}"?[\w.[\]:]{0,30}?(\d{4,5})\b/,
-  /\b\w{0,20}port\w{0,10}\b[^\n]{0,40}?[=(,]\s{0,9}(\d{4,5})(?:u16)?\b/i,
-  /\.bind\(\s{0,9}\(\s{0,9}"[\w.]{1,40}"\s{0,9},\s{0,9}(\d{4,5})\s{0,9}\)/,
-];
 const aside = /(?:^|\/)(?:tests?|benches|examples|target)\//;
+const maximumFiles = 300;
+const maximumBytes = 64 * 1024;
+/** Parsing takes a second for one or two megabytes. */
+const maximumTotalBytes = 1024 * 1024;
 
-/** Returns undefined if there is none, or the port depends on the environment. Rocket reads ROCKET_PORT. */
-export function findRustPort(tree: Tree): number | undefined {
-  const files = tree.entries
+export interface RustFile extends SourceFile {
+  readonly facts: RustSource;
+}
+
+/**
+ * Lists the sources of the chosen program, the shallowest first: of its package and those that it depends on, without
+ * tests and other programs.
+ */
+export function listProgramFiles(tree: Tree, { folder, otherFiles }: Program): RustFile[] {
+  const packages = listPackages(tree, folder);
+  let total = 0;
+  return tree.entries
     .filter((each) => each.kind === 'file' && each.path.endsWith('.rs') && !aside.test(each.path))
-    .slice(0, 300)
-    .map((each) => (tree.readFile(each.path, 64 * 1024) ?? '').replace(/^[ \t]*\/\/.*$/gm, ''));
-  if (
-    files.some((text) =>
-      /(?:env::var|env::var_os|dotenv::var|var|env)\(\s{0,9}"PORT"|env\s{0,3}=\s{0,3}"PORT"|#\[launch\]|rocket::build/.test(
-        text,
-      ),
-    )
-  )
-    return undefined;
-  for (const pattern of literals)
-    for (const text of files) {
-      const port = Number(pattern.exec(text)?.[1]);
-      if (port >= 1024 && port <= 65_535 && ![3306, 5432, 6379, 6333, 11_434, 27_017].includes(port)) return port;
-    }
-  return findExposedPort(tree);
+    .filter(({ path }) => packages.has(findPackageFolder(tree, path)))
+    .filter(({ path }) => !otherFiles.some((other) => path === other || path.startsWith(`${other}/`)))
+    .toSorted((one, other) => one.path.split('/').length - other.path.split('/').length)
+    .slice(0, maximumFiles)
+    .filter(({ bytes }) => (total += Math.min(bytes, maximumBytes)) <= maximumTotalBytes)
+    .map(({ path }) => ({ path, facts: parseRust(tree.readFile(path, maximumBytes) ?? '') }));
+}
+
+/** Folder of the package that a file belongs to. */
+export function findPackageFolder(tree: Tree, path: string): string {
+  for (let folder = posix.dirname(path); folder !== '.'; folder = posix.dirname(folder))
+    if (tree.has(posix.join(folder, 'Cargo.toml'))) return folder;
+  return '.';
+}
+
+/** Lists the folders of a package and of those that it depends on by their path. */
+function listPackages(tree: Tree, first: string): ReadonlySet<string> {
+  const shared = readField(parseToml(tree.readFile('Cargo.toml')), 'workspace', 'dependencies');
+  const found = new Set([first]);
+  // A set is visited with what is added on the way.
+  for (const folder of found) {
+    const manifest = parseToml(tree.readFile(posix.join(folder, 'Cargo.toml')));
+    for (const kind of ['dependencies', 'build-dependencies'])
+      for (const name of readKeys(manifest, kind)) {
+        const own = readText(manifest, kind, name, 'path');
+        const path = own === undefined ? readText(shared, name, 'path') : posix.join(folder, own);
+        if (path !== undefined) found.add(posix.normalize(path).replace(/(?!^)\/$/, ''));
+      }
+  }
+  return found;
+}
+
+/** Finds where it listens. Rocket reads ROCKET_PORT and ROCKET_ADDRESS, unless the code chooses a port. */
+export function findRustListening(tree: Tree, files: readonly RustFile[]): Listening {
+  const isRocket = files.some(
+    ({ facts }) =>
+      facts.attributes.some((each) => /(?:^|\.)launch$/.test(each)) ||
+      facts.calls.some(({ name }) => /^rocket\.(?:build|ignite|custom)$/.test(name)),
+  );
+  if (!isRocket) return findListening(tree, files, findAddress);
+  const chosen = files
+    .flatMap(({ facts }) => facts.calls.filter(({ name }) => name.endsWith('.port')))
+    .flatMap(({ args }) => args[0] ?? [])
+    .find((leaf) => leaf.kind === 'number');
+  return chosen?.kind === 'number' ? { ...listensAnywhere, port: chosen.number } : listensAnywhere;
+}
+
+const listens =
+  /(?:^|\.)(?:(?:TcpListener|Server|HttpServer|UnixListener)\.(?:bind|try_bind|http)|TcpListener\.new|start_server|listen|bind_rustls\w{0,8}|bind_auto_h2c)$/;
+
+/** Returns the address that a call of a server's crate is given. `bind` and `run` are methods of other types too. */
+function findAddress({ name, args }: SourceCall, { facts }: SourceFile): readonly Leaf[] | undefined {
+  const [first] = args;
+  if (listens.test(name)) return first;
+  const method = /\.(bind|run|serve)$/.exec(name)?.[1];
+  if (method === undefined) return name === 'bind' ? first : undefined;
+  const owner = method === 'bind' ? /(?:^|\.)HttpServer\.new$/ : /(?:^|\.)(?:warp\.serve|Server\.new)$/;
+  return facts.calls.some((each) => owner.test(each.name)) ? first : undefined;
+}
+
+/** Returns whether any source opens a socket for others to connect to. */
+export function hasListeningCall(files: readonly RustFile[]): boolean {
+  return files.some((file) => file.facts.calls.some((call) => findAddress(call, file) !== undefined));
 }
 
 const calls = /Command::new\(\s{0,20}"(bunx?|npm|npx|node|yarn|pnpm)"/;
@@ -142,27 +225,4 @@ export function buildScriptTools(tree: Tree, buildScriptTool: string): string[] 
           `RUN --mount=type=cache,target=/root/.npm export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt; ${commands.join(' && ')}`,
         )),
   ];
-}
-
-const config = /^(?:[^/]{1,60}\/)?tauri\.conf\.json5?$/;
-const servers =
-  /^\s{0,9}"?(?:actix-web|axum|rocket|warp|hyper|tide|poem|salvo|gotham|ntex|tonic)"?(?:\.workspace)?\s{0,9}=/m;
-
-/** Rejects known desktop frameworks; undefined if the program serves, or opens no window. */
-export function detectDesktopApp(tree: Tree): Problem | undefined {
-  const file = tree.entries.find((each) => each.kind === 'file' && config.test(each.path))?.path;
-  if (file === undefined) return undefined;
-  const manifests = tree.entries.filter(
-    (each) => each.kind === 'file' && /^(?:[^/]{1,60}\/){0,2}Cargo\.toml$/.test(each.path),
-  );
-  if (manifests.some((each) => servers.test(tree.readFile(each.path) ?? ''))) return undefined;
-  return {
-    problem: {
-      rule: 'plan/desktop-app',
-      severity: 'error',
-      file,
-      message: 'This is a desktop app (Tauri): it opens a window on its own machine and answers no HTTP.',
-      fix: 'Only apps that answer HTTP are hosted. If its pages work in a browser alone, set build.strategy: node in moorage.yaml.',
-    },
-  };
 }

@@ -3,10 +3,12 @@ import { debianImage, languages } from '../../../../crds/languages.ts';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { findMissingImage } from '../common/frontend.ts';
+import { findGitTool, renderToolRepository, warnAboutHistory } from '../common/history.ts';
 import {
-  renderCopy,
+  renderLinkedCopy,
   renderArguments,
   defaultPort,
+  markFixedPort,
   renderDockerfile,
   type Planner,
   type PlanInput,
@@ -15,15 +17,26 @@ import {
   renderShellCommand,
   quoteShellWord,
   renderStep,
+  chooseProgramCertainty,
 } from '../recipe.ts';
+import { describeEdits, type Listening, renderEdits, renderVariables, warnAboutEdits } from '../common/listen.ts';
 import {
   buildScriptTools,
   findBuildScriptTool,
-  detectDesktopApp,
   findProgram,
-  findRustPort,
+  findRustListening,
+  listProgramFiles,
   type Program,
 } from './program.ts';
+import {
+  detectBrowserProgram,
+  detectDesktopApp,
+  detectMissingParts,
+  detectTerminalProgram,
+  detectTwofoldProgram,
+  detectWindowProgram,
+} from './refusals.ts';
+import { declareRustDatabase, detectUncheckedQueries, warnAboutRustMigrations } from './database.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
 
 const ignore = ['.git', '**/target', '**/node_modules', '**/.DS_Store'];
@@ -41,16 +54,29 @@ const libraries: Readonly<Record<string, { readonly build: readonly string[]; re
 export const rust: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     if (!tree.has('Cargo.toml')) return undefined;
-    const window = detectDesktopApp(tree);
-    if (window !== undefined) return window;
+    const elsewhere = detectDesktopApp(tree) ?? detectBrowserProgram(tree);
+    if (elsewhere !== undefined) return elsewhere;
     const program = findProgram(tree);
     if (program === undefined) return createNoProgramProblem();
+    const files = listProgramFiles(tree, program);
     return (
+      detectTwofoldProgram(tree, program) ??
+      (isStartChosen(tree, input)
+        ? undefined
+        : (detectWindowProgram(tree, program, files) ?? detectTerminalProgram(tree, program, files))) ??
+      detectMissingParts(tree, files) ??
+      detectUncheckedQueries(tree, input, files) ??
       findMissingImage(input, [languages.rust.images[0].build], 'Rust', 'Cargo.toml') ??
-      createRecipe(tree, input, program)
+      createRecipe(tree, input, program, findRustListening(tree, files))
     );
   },
+  declareSettings: declareRustDatabase,
 };
+
+/** Returns whether the author states what is started, which may serve in a way that the sources do not show. */
+function isStartChosen(tree: Tree, { hasCommand }: PlanInput): boolean {
+  return hasCommand || findDeclaredStart(tree) !== undefined;
+}
 
 function createNoProgramProblem(): Problem {
   return {
@@ -64,26 +90,50 @@ function createNoProgramProblem(): Problem {
   };
 }
 
-function createRecipe(tree: Tree, input: PlanInput, program: Program): Recipe {
-  const web = findDeclaredStart(tree)?.command;
-  const literal = web === undefined ? findRustPort(tree) : undefined;
+function createRecipe(tree: Tree, input: PlanInput, program: Program, listening: Listening): Recipe {
+  const web = input.start?.command ?? findDeclaredStart(tree)?.command;
+  const git = findGitTool(tree);
+  const literal = web === undefined ? listening.port : undefined;
   const port = input.port ?? literal ?? defaultPort;
-  const reason = `Cargo.toml makes this a Rust app. ${program.name} is its program.${program.others.length === 0 ? '' : ` There are others, which are not started: ${program.others.slice(0, 4).join(', ')}.`}${literal === undefined ? '' : ` Its code listens on port ${literal}.`}`;
+  const reason = explainPlan(program, listening, literal);
+  const options = listening.options.map((each) => ` ${each}`).join('');
   return {
-    plan: { strategy: 'rust', reason, port },
+    plan: {
+      strategy: 'rust',
+      reason,
+      port,
+      certainty: chooseProgramCertainty(input, web, program),
+    },
+    ...markFixedPort(input, literal),
     dockerfile: renderDockerfile(reason, [
-      ...renderBuildStage(tree, input, program),
+      ...renderBuildStage(tree, input, program, listening),
       '',
       ...renderRunStage(
         tree,
         port,
+        listening,
         web?.replace(/^exec (?:\.\/)?(?:target\/release\/|bin\/)?[\w.-]{1,80}(?= |$)/, 'exec /usr/local/bin/server') ??
-          'exec /usr/local/bin/server',
+          `exec /usr/local/bin/server${options}`,
       ),
     ]),
     ignore,
-    findings: [],
+    findings: [
+      ...warnAboutEdits(listening.edits),
+      ...warnAboutRustMigrations(tree),
+      ...(git === undefined ? [] : warnAboutHistory(git)),
+    ],
   };
+}
+
+function explainPlan({ name, others }: Program, listening: Listening, literal: number | undefined): string {
+  return [
+    `Cargo.toml makes this a Rust app. ${name} is its program.`,
+    others.length === 0 ? undefined : `There are others, which are not started: ${others.slice(0, 4).join(', ')}.`,
+    literal === undefined ? undefined : `Its code listens on port ${literal}.`,
+    describeEdits(listening.edits),
+  ]
+    .filter((part) => part !== undefined)
+    .join(' ');
 }
 
 function listDebianPackages(tree: Tree, stage: 'build' | 'run'): string[] {
@@ -99,10 +149,10 @@ function listDebianPackages(tree: Tree, stage: 'build' | 'run'): string[] {
   );
 }
 
-function renderBuildStage(tree: Tree, input: PlanInput, { name, features }: Program): string[] {
+function renderBuildStage(tree: Tree, input: PlanInput, { name, features }: Program, { edits }: Listening): string[] {
   const locked = tree.has('Cargo.lock') ? ' --locked' : '';
   const buildScriptTool = findBuildScriptTool(tree);
-  const clean = buildScriptTool === undefined ? '' : ' && rm -rf target node_modules';
+  const clean = buildScriptTool === undefined ? '' : ' && rm -rf target node_modules .git';
   return [
     `FROM ${languages.rust.images[0].build} AS build`,
     ...listDebianPackages(tree, 'build'),
@@ -111,6 +161,8 @@ function renderBuildStage(tree: Tree, input: PlanInput, { name, features }: Prog
     'ENV RUSTUP_TOOLCHAIN=stable SQLX_OFFLINE=true CARGO_NET_GIT_FETCH_WITH_CLI=true',
     ...renderArguments(input),
     'COPY . .',
+    ...renderEdits(edits, 'build'),
+    ...renderToolRepository(findGitTool(tree), tree.date),
     ...(buildScriptTool === undefined ? [] : buildScriptTools(tree, buildScriptTool)),
     ...renderStep(
       'Cargo.toml',
@@ -127,19 +179,20 @@ function formatCompileCommand(what: string, locked: string): string {
   return `{ bash -o pipefail -c ${quoteShellWord(`${build} 2>&1 | tee /tmp/cargo.log`)} || { grep -q 'could not compile .time.' /tmp/cargo.log && ${formatReport('lockfile', 'Cargo.lock')} && cargo update --package time --recursive && cargo build --release${what}; }; }`;
 }
 
-function renderRunStage(tree: Tree, port: number, command: string): string[] {
+function renderRunStage(tree: Tree, port: number, listening: Listening, command: string): string[] {
   return [
     `FROM ${debianImage}`,
     ...listDebianPackages(tree, 'run'),
     'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
-    'COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt',
-    'COPY --from=build /out/server /usr/local/bin/server',
     'WORKDIR /app',
+    'COPY --link --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt',
+    'COPY --link --from=build /out/server /usr/local/bin/server',
     // Pages, templates and migrations that it reads at run time, including output of a build script.
     findBuildScriptTool(tree) === undefined
-      ? renderCopy(['.'], './', '--chown=1000:1000')
-      : renderCopy(['/app/'], './', '--from=build', '--chown=1000:1000'),
-    `ENV PORT=${port} HOST=0.0.0.0 ROCKET_ADDRESS=0.0.0.0 ROCKET_PORT=${port} LEPTOS_SITE_ADDR=0.0.0.0:${port}`,
+      ? renderLinkedCopy(['.'], './', '--chown=1000:1000')
+      : renderLinkedCopy(['/app/'], './', '--from=build', '--chown=1000:1000'),
+    ...renderEdits(listening.edits, 'run'),
+    `ENV PORT=${port} HOST=0.0.0.0 ROCKET_ADDRESS=0.0.0.0 ROCKET_PORT=${port} LEPTOS_SITE_ADDR=0.0.0.0:${port}${renderVariables(listening, port)}`,
     'USER 1000:1000',
     `EXPOSE ${port}`,
     renderShellCommand(command),

@@ -1,6 +1,6 @@
 // Renders the last stage of every image that only serves files: nginx, unprivileged.
 import { languages } from '../../../../crds/languages.ts';
-import { renderCopy } from '../recipe.ts';
+import { renderLinkedCopy } from '../recipe.ts';
 
 export interface Site {
   readonly port: number;
@@ -22,7 +22,7 @@ export function serveFiles(site: Site): string[] {
     "COPY <<'EOF' /etc/moorage/nginx.conf",
     ...renderConfiguration(site),
     'EOF',
-    renderCopy([site.from === '.' ? './' : `${site.from}/`], '/srv/site/', ...flags),
+    renderLinkedCopy([site.from === '.' ? './' : `${site.from}/`], '/srv/site/', ...flags),
     'USER 1000:1000',
     `ENV PORT=${site.port}`,
     `EXPOSE ${site.port}`,

@@ -2,6 +2,7 @@
 // Dockerfile.
 import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
+import { listImages, nameComponent, rewriteFields } from '../../components.ts';
 import { type PipelineInput, Fault } from '../../contract.ts';
 import { clean, formatBytes, keepHead, toOneLine } from '../../text.ts';
 import type { Tree, TreeEntry } from '../../tree.ts';
@@ -234,23 +235,25 @@ export const largeFiles: Rule = {
 
 export const sourcePath: Rule = {
   name: 'source',
-  check({ tree, input }) {
-    const { path } = input;
-    if (path === '.' || tree.getEntry(path)?.kind === 'directory') return [];
-    const folders = tree.entries
-      .filter((each) => each.kind === 'directory' && !each.path.includes('/') && !each.path.startsWith('.'))
-      .map((each) => each.path);
-    const candidateList = folders.length === 0 ? 'there are none' : `there are ${folders.slice(0, 10).join(', ')}`;
-    return [
-      {
-        rule: 'source/path',
-        severity: 'error',
-        message: `The repository has no folder "${path}".`,
-        fix: `Set source.path in moorage.yaml to an existing folder, without a trailing slash (at the top level ${candidateList}).`,
-      },
-    ];
+  check({ tree, input: appInput }) {
+    return listImages(appInput).flatMap(({ component, input: { path } }) => checkFolder(tree, path, component?.name));
   },
 };
+
+function checkFolder(tree: Tree, path: string, component: string | undefined): Finding[] {
+  if (path === '.' || tree.getEntry(path)?.kind === 'directory') return [];
+  const folders = tree.entries
+    .filter((each) => each.kind === 'directory' && !each.path.includes('/') && !each.path.startsWith('.'))
+    .map((each) => each.path);
+  const candidateList = folders.length === 0 ? 'there are none' : `there are ${folders.slice(0, 10).join(', ')}`;
+  const finding: Finding = {
+    rule: 'source/path',
+    severity: 'error',
+    message: `The repository has no folder "${path}".`,
+    fix: `Set source.path in moorage.yaml to an existing folder, without a trailing slash (at the top level ${candidateList}).`,
+  };
+  return [nameComponent(finding, component)];
+}
 
 // Submodules: reports those that were not fetched, and rejects unsafe addresses and missing submodules that the build needs.
 
@@ -293,11 +296,16 @@ function judgeSubmodule({ path, problem = '', passing }: Submodule, context: Rev
 }
 
 /** Describes what needs the folder, as the end of a sentence. */
-function findNeed(path: string, { tree, input }: ReviewContext): string | undefined {
-  if (input.path === path || input.path.startsWith(`${path}/`)) return 'contains source.path';
-  const app = tree.getSubtree(input.path);
-  const dockerfile = isAuthoredDockerfile(app, input.build) ? input.build.dockerfile : undefined;
-  return findUse(app, input.path, dockerfile, path);
+function findNeed(path: string, { tree, input: appInput }: ReviewContext): string | undefined {
+  for (const { component, input } of listImages(appInput)) {
+    const field = rewriteFields('source.path', component?.name);
+    if (input.path === path || input.path.startsWith(`${path}/`)) return `contains ${field}`;
+    const app = tree.getSubtree(input.path);
+    const dockerfile = isAuthoredDockerfile(app, input.build) ? input.build.dockerfile : undefined;
+    const use = findUse(app, input.path, dockerfile, path);
+    if (use !== undefined) return use;
+  }
+  return undefined;
 }
 
 /** Finds lines that point git at a local path, a command or an option instead of a server. */
@@ -366,36 +374,42 @@ const maximumBytes = 512 * 1024;
 
 export const dockerfile: Rule = {
   name: 'dockerfile',
-  check({ tree, input }) {
-    const { strategy, dockerfile: name } = input.build;
-    const file = posix.join(input.path, name);
-    const entry = resolveEntry(tree, file);
-    if (strategy === 'dockerfile' && entry === undefined) {
-      return [
-        {
-          rule: 'dockerfile/missing',
-          severity: 'error',
-          file,
-          message: 'build.strategy is dockerfile, but this file does not exist.',
-          fix: 'Add it, or set build.dockerfile (its path relative to source.path) or build.strategy: auto in moorage.yaml.',
-        },
-      ];
-    }
-    if (!isAuthoredDockerfile(tree.getSubtree(input.path), input.build) && strategy !== 'dockerfile') return [];
-    if (entry?.kind !== 'file' || entry.bytes > maximumBytes) {
-      return [
-        {
-          rule: 'dockerfile/not-a-file',
-          severity: 'error',
-          file,
-          message: 'This is not a regular file of at most 512 KiB.',
-          fix: 'Commit the Dockerfile itself at this path, not a link or a folder.',
-        },
-      ];
-    }
-    return checkSyntax(file, tree.readFile(entry.path) ?? '');
+  check({ tree, input: appInput }) {
+    return listImages(appInput).flatMap(({ component, input }) =>
+      checkDockerfile(tree, input).map((each) => nameComponent(each, component?.name)),
+    );
   },
 };
+
+function checkDockerfile(tree: Tree, input: PipelineInput): Finding[] {
+  const { strategy, dockerfile: name } = input.build;
+  const file = posix.join(input.path, name);
+  const entry = resolveEntry(tree, file);
+  if (strategy === 'dockerfile' && entry === undefined) {
+    return [
+      {
+        rule: 'dockerfile/missing',
+        severity: 'error',
+        file,
+        message: 'build.strategy is dockerfile, but this file does not exist.',
+        fix: 'Add it, or set build.dockerfile (its path relative to source.path) or build.strategy: auto in moorage.yaml.',
+      },
+    ];
+  }
+  if (!isAuthoredDockerfile(tree.getSubtree(input.path), input.build) && strategy !== 'dockerfile') return [];
+  if (entry?.kind !== 'file' || entry.bytes > maximumBytes) {
+    return [
+      {
+        rule: 'dockerfile/not-a-file',
+        severity: 'error',
+        file,
+        message: 'This is not a regular file of at most 512 KiB.',
+        fix: 'Commit the Dockerfile itself at this path, not a link or a folder.',
+      },
+    ];
+  }
+  return checkSyntax(file, tree.readFile(entry.path) ?? '');
+}
 
 /** Returns the file itself, or the repository file that it links to. */
 function resolveEntry(tree: Tree, file: string): TreeEntry | undefined {

@@ -2,11 +2,13 @@
 import { createHash, createHmac } from 'node:crypto';
 import type { V1EnvVar, V1HostAlias, V1LabelSelector, V1NetworkPolicyEgressRule } from '@kubernetes/client-node';
 import type { BackingService } from '../../../../crds/backing-services.ts';
+import type { Component } from '../../../../crds/components.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
-import { annotations, labels, trialComponent } from '../../../../crds/names.ts';
+import { addSubdomain, annotations, labels, taskComponent, trialComponent } from '../../../../crds/names.ts';
 import type { Wire } from '../../../../lib/kubernetes/index.ts';
 import type { Service } from '../../../objects/kinds.ts';
 import { readDataKey } from '../../../retention/retention.ts';
+import { isRecreated } from '../components.ts';
 import { serviceKinds } from './kinds.ts';
 
 /** A field of a service that an author may refer to, as an environment value. */
@@ -34,9 +36,11 @@ export function buildPasswordVariables(app: HostedApp): Wire<V1EnvVar>[] {
   return app.spec.services.map((service) => buildPasswordReference(app, service));
 }
 
-/** The usual variables of the first service of each type, except those that the app sets itself. */
-export function buildServiceVariables(app: HostedApp): Wire<V1EnvVar>[] {
-  const { env, secrets } = app.spec.run;
+/** The usual variables of the first service of each type, except those that the component sets itself. */
+export function buildServiceVariables(
+  app: HostedApp,
+  { env, secrets }: Pick<Component, 'env' | 'secrets'>,
+): Wire<V1EnvVar>[] {
   const takenNames = new Set([...env, ...secrets].map(({ name }) => name));
   return app.spec.services.flatMap((service) => {
     const kind = serviceKinds[service.type];
@@ -185,14 +189,18 @@ export function buildServicesSelector({ metadata }: Identity): Record<string, st
   return { [labels.app]: metadata.name, [labels.component]: 'service' };
 }
 
-/** Selects the pods of an app in policies; with a volume, also the pod that tries a new image. */
+/** Selects the pods of an app in policies; with a volume, also the pod that tries a new image, and with tasks, theirs. */
 export function buildAppPodsSelector({ metadata, spec }: HostedApp): Wire<V1LabelSelector> {
   const app = { [labels.app]: metadata.name };
-  return spec.run.volumes.length === 0
+  const others = [
+    ...(isRecreated({ spec }) ? [trialComponent] : []),
+    ...(spec.components.some(({ kind }) => kind === 'task' || kind === 'cron') ? [taskComponent] : []),
+  ];
+  return others.length === 0
     ? { matchLabels: { ...app, [labels.component]: 'app' } }
     : {
         matchLabels: app,
-        matchExpressions: [{ key: labels.component, operator: 'In', values: ['app', trialComponent] }],
+        matchExpressions: [{ key: labels.component, operator: 'In', values: ['app', ...others] }],
       };
 }
 
@@ -208,7 +216,7 @@ export function toLiteral(text: string): string {
   return text.includes('$(') || text.includes('$$') ? escapeDollars(text) : text;
 }
 
-// References in values of an author: ${{services.<name>.url}}, ${{models.url}}, and the app's own ${{app.host}}.
+// References in values of an author: ${{services.<name>.url}}, ${{models.url}}, the app's own ${{app.host}}, and ${{app.<subdomain>.host}}.
 
 /** The base URL of models, and the variable with the app's token. */
 export interface ModelAccess {
@@ -221,11 +229,16 @@ export interface ReferenceTargets {
   readonly services: readonly BackingService[];
   readonly models?: ModelAccess | undefined;
   /** The app's address, such as chat.apps.example.org and https://chat.apps.example.org:8443, without a trailing slash. */
-  readonly app: { readonly host: string; readonly url: string };
+  readonly app: {
+    readonly host: string;
+    readonly url: string;
+    /** Those of its components, whose addresses a value can name, too. */
+    readonly subdomains?: readonly string[];
+  };
 }
 
 const reference =
-  /\$\{\{ {0,3}(?:services\.([a-z][-a-z0-9]{0,29})\.(url|host|port|user|password|database)|models\.(url|origin|key)|app\.(host|url)) {0,3}\}\}/g;
+  /\$\{\{ {0,3}(?:services\.([a-z][-a-z0-9]{0,29})\.(url|host|port|user|password|database)|models\.(url|origin|key)|app\.(?:([a-z][-a-z0-9]{0,14})\.)?(host|url)) {0,3}\}\}/g;
 const keyReference = /\$\{\{ {0,3}models\.key {0,3}\}\}/;
 
 /** Turns a value of the author into an environment value: literal, except for its references. */
@@ -239,7 +252,68 @@ export function expandReferences(value: string, targets: ReferenceTargets): stri
     parts.push(escapeDollars(value.slice(at, match.index)), found);
     at = match.index + whole.length;
   }
-  return parts.length === 0 ? toLiteral(value) : [...parts, escapeDollars(value.slice(at))].join('');
+  const expanded = parts.length === 0 ? toLiteral(value) : [...parts, escapeDollars(value.slice(at))].join('');
+  return removeTls(expanded, targets.services);
+}
+
+// TLS: the services of an app have none, since only the app reaches them. Values that were written for a database of
+// another provider often require it.
+
+const jdbcUrl = /^jdbc:postgresql:\/\//i;
+const postgresUrl = /^(?:jdbc:)?postgres(?:ql)?(?:\+\w{1,30})?:\/\//i;
+/** Options of a URL that ask for TLS, or need it. `ssl` has no common spelling of no, so it is removed. */
+const tlsOptions = /^(?:ssl|sslrootcert|sslcert|sslkey|sslfactory|channel_binding)=/i;
+
+/**
+ * Turns off TLS in the address of one of the app's own databases: URLs of libpq, Go and JDBC, and lists such as
+ * `host=db sslmode=require` and `Host=db;SSL Mode=Require`. Leaves every other value as it is. A URL without an option
+ * gets none, except that of JDBC: SQLAlchemy rejects `sslmode` for asyncpg, and PGSSLMODE reaches the others.
+ */
+export function removeTls(value: string, services: readonly BackingService[]): string {
+  const namesOf = (type: BackingService['type']): string[] =>
+    services.filter((each) => each.type === type).map(({ name }) => name);
+  const postgres = namesOf('postgres');
+  if (postgresUrl.test(value)) return postgres.includes(readHost(value)) ? removeTlsFromUrl(value) : value;
+  if (/^rediss:\/\//i.test(value) && namesOf('redis').includes(readHost(value)))
+    return value.replace(/^rediss/i, 'redis');
+  const host = /(?:^|[\s;])(?:host|server)\s{0,3}=\s{0,3}([a-z][-a-z0-9]{0,29})(?=$|[\s;,:])/i.exec(value)?.[1];
+  const isList = value
+    .split(value.includes(';') ? /;/ : /\s+/)
+    .every((part) => part.trim() === '' || part.includes('='));
+  return isList && host !== undefined && postgres.includes(host) ? removeTlsFromList(value) : value;
+}
+
+/** Reads the host name of a URL. Its password may be a reference, which no URL parser accepts. */
+function readHost(url: string): string {
+  const authority = /^[^/]{0,60}\/\/([^/?#]{0,1000})/.exec(url)?.[1] ?? '';
+  return (authority.split('@').at(-1) ?? '').replace(/:\d{0,5}$/, '');
+}
+
+function removeTlsFromUrl(url: string): string {
+  const at = url.indexOf('?');
+  const address = at < 0 ? url : url.slice(0, at);
+  const options =
+    at < 0
+      ? []
+      : url
+          .slice(at + 1)
+          .split('&')
+          .filter((each) => each !== '');
+  const hasMode = options.some((each) => /^sslmode=/i.test(each));
+  const kept = options.filter((each) => !tlsOptions.test(each) && !/^sslmode=/i.test(each));
+  const all = [...kept, ...(hasMode || jdbcUrl.test(url) ? ['sslmode=disable'] : [])];
+  return all.length === 0 ? address : `${address}?${all.join('&')}`;
+}
+
+function removeTlsFromList(list: string): string {
+  const disabled = list.replace(
+    /\b(ssl ?mode\s{0,3}=\s{0,3})[\w-]{1,20}/gi,
+    (_whole, name: string) =>
+      // Npgsql writes its values with a capital letter.
+      `${name}${name.startsWith('s') ? 'disable' : 'Disable'}`,
+  );
+  if (disabled !== list || list.includes(';') || /\bsslmode\s{0,3}=/i.test(list)) return disabled;
+  return `${list} sslmode=disable`;
 }
 
 /** Whether a value refers to the token of models. */
@@ -249,10 +323,12 @@ export function hasModelKeyReference(value: string): boolean {
 
 /** Resolves a match of `reference`; undefined if its target does not exist. */
 function resolveReference(
-  [, service, field = '', ofModels, ofApp]: readonly (string | undefined)[],
+  [, service, field = '', ofModels, subdomain, ofApp]: readonly (string | undefined)[],
   targets: ReferenceTargets,
 ): string | undefined {
-  if (ofApp !== undefined) return escapeDollars(ofApp === 'host' ? targets.app.host : targets.app.url);
+  const { app } = targets;
+  if (ofApp !== undefined && subdomain !== undefined && app.subdomains?.includes(subdomain) !== true) return undefined;
+  if (ofApp !== undefined) return escapeDollars(addSubdomain(ofApp === 'host' ? app.host : app.url, subdomain));
   return ofModels === undefined ? resolveServiceField(service, field, targets) : resolveModelField(ofModels, targets);
 }
 

@@ -57,6 +57,8 @@ const postgres: ServiceKind = {
     PGUSER: login.user,
     PGPASSWORD: login.password,
     PGDATABASE: login.database,
+    // The database has no TLS, and drivers of Go require it by default.
+    PGSSLMODE: 'disable',
   }),
 };
 

@@ -2,7 +2,7 @@
 import type { BackingService } from '../../../../crds/backing-services.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
 import { annotations } from '../../../../crds/names.ts';
-import type { ServiceStatus } from '../../../../crds/status.ts';
+import type { NeededImage, ServiceStatus } from '../../../../crds/status.ts';
 import { isApplied, type KubeObject, type Resource } from '../../../../lib/kubernetes/index.ts';
 import {
   chooseSmaller,
@@ -28,6 +28,7 @@ import {
   type Rejection,
 } from '../../../reconcile/outcome.ts';
 import type { Snapshot } from '../../../reconcile/snapshot.ts';
+import { findPreparedDigest, judgePreparation } from '../../prepared-images.ts';
 import { formatRestarts } from '../pods.ts';
 import { formatServiceName, readServiceAddresses } from './connections.ts';
 import { serviceKinds } from './kinds.ts';
@@ -45,6 +46,8 @@ export interface ServicesOutcome {
   readonly status: readonly ServiceStatus[];
   /** Why the app waits; undefined when all of its services take connections. */
   readonly obstacle: Outcome | undefined;
+  /** Images of services that the installation makes on first use, while they are not ready. */
+  readonly neededImages?: readonly NeededImage[];
 }
 
 /** `replicas` is 0 while the app itself is stopped. */
@@ -53,12 +56,53 @@ export function keepServices(snapshot: Snapshot, replicas: 0 | 1): ServicesOutco
   const { services } = app.spec;
   const refusal = findRefusal(services, config.run.services);
   if (refusal !== undefined) return { actions: [], status: [], obstacle: refusal };
-  const each = services.map((service) => keepService(snapshot, service, replicas));
+  const images = services.map((service) => resolveImage(snapshot, service));
+  const neededImages = images.flatMap(({ needed }) => needed ?? []);
+  if (neededImages.length > 0) return waitForImages(app, neededImages);
+  const each = services.map((service, index) =>
+    keepService(snapshot, service, images[index] ?? { image: '' }, replicas),
+  );
   return {
     actions: each.flatMap(({ actions }) => actions),
     status: each.map(({ status }) => status),
     obstacle: replicas === 0 ? undefined : findObstacle(each),
   };
+}
+
+/**
+ * The image of a service by digest. An image of the settings without a digest may be one that is made on first use: its
+ * digest is known once it is ready.
+ */
+function resolveImage(snapshot: Snapshot, service: BackingService): ResolvedImage {
+  const { app, config } = snapshot;
+  const chosen = chooseImage(service, config.run.services) ?? { image: '' };
+  if (config.registry.imagesOnDemand?.includes(chosen.image) !== true) return chosen;
+  const running = findRunningImage(snapshot, formatServiceName(app, service));
+  if (running?.startsWith(`${chosen.image}@`) === true) return { ...chosen, image: running };
+  const needed = { image: chosen.image, since: app.metadata.creationTimestamp };
+  const digest = findPreparedDigest(app, needed);
+  return digest === undefined ? { ...chosen, needed } : { ...chosen, image: `${chosen.image}@${digest}` };
+}
+
+function findRunningImage({ serviceObjects }: Snapshot, name: string): string | undefined {
+  const deployment = serviceObjects.deployments.find(({ metadata }) => metadata.name === name);
+  return deployment?.spec?.template.spec?.containers[0]?.image;
+}
+
+interface ResolvedImage extends ChosenImage {
+  readonly needed?: NeededImage;
+}
+
+function waitForImages(app: HostedApp, neededImages: readonly NeededImage[]): ServicesOutcome {
+  const preparation = judgePreparation(app, neededImages);
+  const obstacle =
+    preparation.kind === 'failed'
+      ? createStalledOutcome('ServiceUnavailable', preparation.rejection)
+      : createWaitingOutcome(
+          'PreparingImage',
+          preparation.kind === 'waiting' ? preparation.message : 'Its image is ready.',
+        );
+  return { actions: [], status: [], obstacle, neededImages };
 }
 
 /** Rejects services that this installation does not offer. */
@@ -97,9 +141,13 @@ interface ServiceOutcome {
   readonly status: ServiceStatus;
 }
 
-function keepService(snapshot: Snapshot, service: BackingService, replicas: 0 | 1): ServiceOutcome {
+function keepService(
+  snapshot: Snapshot,
+  service: BackingService,
+  { image, note }: ChosenImage,
+  replicas: 0 | 1,
+): ServiceOutcome {
   const { app, config, serviceObjects, claims } = snapshot;
-  const { image = '', note } = chooseImage(service, config.run.services) ?? {};
   const name = formatServiceName(app, service);
   const findCached = <T extends KubeObject>(objects: readonly T[]): T | undefined =>
     objects.find((object) => object.metadata.name === name);

@@ -227,7 +227,7 @@ for (const [name, more, hasPaths] of [
     assert.equal(written.join('').includes('"RequestPath":"/chat"'), hasPaths);
     const host = {
       kind: 'app',
-      app: { slug: 'a', healthPath: '/healthz', submitter: undefined, isFree: () => false },
+      app: { slug: 'a', healthPaths: ['/healthz'], submitter: undefined, isFree: () => false },
     } as const;
     const visitor = { submitter: 'b', isInside: false };
     const seen = written

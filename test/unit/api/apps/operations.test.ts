@@ -285,7 +285,7 @@ test('offers and forwards the tools of an MCP endpoint', async () => {
   );
 });
 
-test('speaks the 2025 version of MCP with an app that does, and ends its sessions', async () => {
+test('speaks the 2025 version of MCP with an app that does, in one session for a caller', async () => {
   const sessions = new Set<string>();
   await sample.host('elder', oldMcpApp(sessions), (app) => addAgentPaths(app, { mcp: '/deep/mcp' }));
   assert.deepEqual((await asked('elder')).names, ['elder__greet']);
@@ -294,7 +294,8 @@ test('speaks the 2025 version of MCP with an app that does, and ends its session
       .result['text'],
     'hello',
   );
-  assert.equal(sessions.size, 0);
+  await client.callTool({ name: 'elder__greet', arguments: { who: 'you' } });
+  assert.equal(sessions.size, 1);
 });
 
 test('passes MCP sessions through calls by path in both directions', async () => {

@@ -62,6 +62,21 @@ test('shows which stages are done and ahead while building [spec status.in-pipel
   );
 });
 
+test('a wait for an image replaces the sentence of the stage', () => {
+  const message = 'Waiting for the image golang:1.26, which this installation makes on first use: about 1 minute.';
+  const ready = {
+    type: 'Ready',
+    status: 'Unknown',
+    reason: 'PreparingImage',
+    message,
+    lastTransitionTime: since,
+  } as const;
+  assert.equal(
+    view({ phase: 'Building', since, conditions: [ready] }).message,
+    `${message} The app will be live at https://chat.apps.test:8443/.`,
+  );
+});
+
 test('live [spec status.live]', () => {
   const shown = view(served);
   assert.deepEqual(
@@ -181,4 +196,28 @@ test('attack: a status written by an older operator does not show values of the 
   assert.deepEqual(shown.settings, [
     { field: 'run.env', value: '[{"name":"KEY"},{"name":"MINE","value":"mine"}]', from: 'moorage.yaml' },
   ]);
+});
+
+test('shows each component of an app that has several, and nothing about components otherwise', () => {
+  const components = [
+    { name: 'web', kind: 'web', ready: true, restarts: 0 },
+    { name: 'worker', kind: 'worker', ready: false, restarts: 4, message: 'Component worker crashed.' },
+  ];
+  assert.deepEqual(view({ ...served, components }).components, components);
+  assert.equal(view(served).components, undefined);
+});
+
+test('says of a live app why its operations do not answer', async () => {
+  const store = sampleApps();
+  for (const [name, status] of [
+    ['live', served],
+    ['waiting', undefined],
+  ] as const)
+    store.store.set(sampleApp(name, `https://git.test/octo/${name}`, status));
+  const { app } = sampleServer(
+    sampleServices({ apps: store.apps, findOperationsFault: (slug) => `${slug} does not answer` }),
+  );
+  const read = async (name: string): Promise<string | undefined> =>
+    statusView.parse(await (await send(app, `/api/submit-status/octo/${name}`)).json()).operations_fault;
+  assert.deepEqual([await read('live'), await read('waiting')], ['live does not answer', undefined]);
 });

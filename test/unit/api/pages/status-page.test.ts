@@ -76,3 +76,15 @@ test('opens the log of a rejection at its end, below the position in the code', 
   assert.match(page, /class="code at-end"[^>]*><code>last words/);
   assert.match(page, /<code>app\.py<\/code> line 7/);
 });
+
+test('shows each component with its state, as text and not as markup', () => {
+  const page = read({
+    components: [
+      { name: 'web', kind: 'web', ready: true, restarts: 0 },
+      { name: 'worker', kind: 'worker', ready: false, restarts: 4, message: 'Its log says "<b>no queue</b>".' },
+    ],
+  });
+  assert.match(page, /Components<\/dt>.*<code>web<\/code> \(web\): ready.*<code>worker<\/code> \(worker\): not ready/s);
+  assert.match(page, /restarts: 4.*&lt;b&gt;no queue/s);
+  assert.doesNotMatch(read({}), /Components<\/dt>/);
+});

@@ -38,6 +38,19 @@ const reason: Reason = {
   log: 'one\n\u001b[31mtwo\u001b[0m\n',
 };
 
+test('says once what a stage waits for', () => {
+  const { output, lines } = recorded();
+  const wait = 'Waiting for the image golang:1.26, which this installation makes on first use: about 1 minute';
+  for (const message of [
+    'Building the image.',
+    `Building the image. ${wait}. The app will be live at https://hello.test/`,
+    `Building the image. ${wait}; now [2/3] RUN tar -x.`,
+    'Building the image.',
+  ])
+    output.writeEvent({ type: 'stage', status: 'in_pipeline', stage: 'building', position: undefined, message });
+  assert.deepEqual(lines, ['     1.2 s  building', `     2.4 s  ${wait}`]);
+});
+
 test('to live', () => {
   const { output, lines } = recorded();
   output.writeEvent({ type: 'stage', status: 'in_pipeline', stage: 'queued', position: 2, message: 'It waits.' });

@@ -10,8 +10,10 @@ import {
   stageMessage,
   type StageMessage,
 } from '../../../../controller/pipeline/message.ts';
+import { isReportable } from '../../../../controller/pipeline/settings-report.ts';
 import { MaskedLines } from '../../../../lib/secret-mask.ts';
 import { clean, keepHead, keepTail } from '../../../../controller/pipeline/text.ts';
+import { makeNoise, sampleInput } from '../../../support/pipeline/sample.ts';
 
 const anyText = fc.oneof(
   fc.string({ maxLength: 6000, unit: 'binary' }),
@@ -41,7 +43,13 @@ const anyMessage: fc.Arbitrary<StageMessage> = fc.oneof(
   ),
   fc.record({
     findings: fc.array(anyFinding, { maxLength: 60 }),
-    plan: fc.constant({ strategy: 'node' as const, reason: 'r'.repeat(390), port: 8080 }),
+    plan: fc.constant({
+      strategy: 'node' as const,
+      reason: 'r'.repeat(390),
+      port: 8080,
+      certainty: 'guessed' as const,
+      otherwise: 'o'.repeat(290),
+    }),
   }),
   fc.record({
     image: fc.constant(`registry.example/apps/a@sha256:${'a'.repeat(64)}`),
@@ -67,6 +75,68 @@ test('property: fits, parses, and keeps its kind and its first error', () => {
       }
     }),
     { numRuns: 300 },
+  );
+});
+
+test('omits the other reading of a plan and its paths, if the settings leave no room for them', () => {
+  const paths = Array.from({ length: 8 }, (_, index) => `/${'p'.repeat(100)}${index}`);
+  const plan = { strategy: 'node' as const, reason: 'r'.repeat(390), otherwise: 'o'.repeat(290), paths };
+  const settings = { run: { env: [{ name: 'A', value: makeNoise(2_900) }] } };
+  assert.ok(isReportable(settings));
+  const parsed = stageMessage.parse(JSON.parse(formatTermination({ findings: [], plan, settings })));
+  assert.deepEqual(parsed, { findings: [], plan: { strategy: 'node', reason: plan.reason }, settings });
+});
+
+test('reports all settings that a repository may set, whatever the plan and the findings are', () => {
+  const finding = {
+    rule: 'r'.repeat(60),
+    severity: 'warning' as const,
+    message: '"'.repeat(2_000),
+    fix: '"'.repeat(600),
+  };
+  const plan = {
+    strategy: 'dockerfile' as const,
+    reason: '"'.repeat(390),
+    framework: '"'.repeat(60),
+    port: 65_535,
+    certainty: 'certain' as const,
+    otherwise: '"'.repeat(290),
+    paths: Array.from({ length: 8 }, () => '"'.repeat(200)),
+    mcp: {
+      ...{ file: '"'.repeat(200), transport: 'streamable-http' as const, command: '"'.repeat(300) },
+      ...{ path: '"'.repeat(100), bridged: true },
+    },
+  };
+  const findings = Array.from({ length: 50 }, () => ({ ...finding, file: '"'.repeat(300), line: 1_000_000 }));
+  const settings = [...Array(4_000).keys()]
+    .map((length) => ({ run: { env: [{ name: 'A', value: makeNoise(length) }] } }))
+    .findLast((each, length) => length % 100 === 0 && isReportable(each));
+  const text = formatTermination({ findings, plan, settings });
+  assert.ok(Buffer.byteLength(text) <= terminationMessageLimit);
+  const parsed = stageMessage.parse(JSON.parse(text));
+  assert.deepEqual('settings' in parsed ? parsed.settings : undefined, settings);
+});
+
+test('omits descriptions, and then names, of the variables of an MCP server that leave no room', () => {
+  const variable = { name: 'N'.repeat(80), description: 'd'.repeat(100), secret: true, required: true };
+  const mcp = {
+    file: 'server.py',
+    transport: 'stdio' as const,
+    command: 'python server.py',
+    path: '/mcp',
+    bridged: true,
+    environment: Array.from({ length: 12 }, () => variable),
+  };
+  const plan = { strategy: 'python' as const, reason: 'r'.repeat(390), mcp };
+  const report = (bytes: number): unknown => {
+    const settings = { run: { env: [{ name: 'A', value: makeNoise(bytes) }] } };
+    const parsed = stageMessage.parse(JSON.parse(formatTermination({ findings: [], plan, settings })));
+    return 'plan' in parsed ? parsed.plan.mcp?.environment : 'no plan';
+  };
+  const { description: _, ...named } = variable;
+  assert.deepEqual(
+    [report(100), report(1_500), report(3_000)],
+    [mcp.environment, mcp.environment.map(() => named), undefined],
   );
 });
 
@@ -120,6 +190,19 @@ test('masks lines even if a secret arrives in pieces', () => {
   assert.deepEqual(printed, ['push with [secret]\n', 'npm ERR [secret] 1.2.3-beta\n']);
   lines.end();
   assert.equal(printed.at(-1), 'ü');
+});
+
+test('masks secrets in the build settings of components', () => {
+  const own = {
+    strategy: 'auto' as const,
+    dockerfile: 'Dockerfile',
+    args: [],
+    env: [{ name: 'API_TOKEN', value: 'swordfish1' }],
+  };
+  const fields = { kind: 'web' as const, path: '.', hasCommand: false, isMain: true };
+  const components = [{ ...fields, name: 'web', imageOf: 'web', build: own }];
+  const masked = createPipelineMask({ input: sampleInput({ components }) })('login with swordfish1');
+  assert.equal(masked, 'login with [secret]');
 });
 
 test('passes an endless line on without filling memory', () => {

@@ -21,6 +21,7 @@ import {
   createBuildEnd,
   reviewed,
   createRunningContainer,
+  decideStatus,
   second,
   config,
 } from '../../../support/operator/scenario.ts';
@@ -753,12 +754,64 @@ export const scenarios: readonly Scenario[] = [
     conditions: conditions('Ready=True Live', standing, serving),
   },
   {
-    name: 'it answers with errors',
+    name: 'its first response is an error',
+    phase: 'Routing',
+    public: 'in_pipeline',
+    asks: upkeep,
+    snapshot: probed({ responds: true, status: 500, detail: 'the response was HTTP 500' }),
+    conditions: conditions('Ready=Unknown Confirming', 'Reconciling=True Confirming', standing, serving),
+  },
+  {
+    name: 'it has responded with errors for half a minute, and there is no other release',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    rule: 'run/server-error',
+    snapshot: failingFor(30, { responds: true, status: 500, detail: 'the response was HTTP 500' }),
+    conditions: conditions(
+      'Ready=False AppRespondsWithErrors',
+      'Stalled=True AppRespondsWithErrors',
+      standing,
+      serving,
+    ),
+  },
+  {
+    name: 'nothing has been found at its URL for half a minute',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    rule: 'run/no-page',
+    snapshot: failingFor(30, { responds: true, status: 404, detail: 'the response was HTTP 404' }),
+    conditions: conditions('Ready=False AppResponds404', 'Stalled=True AppResponds404', standing, serving),
+  },
+  {
+    name: 'it has accepted connections for its startup time and never responded',
+    phase: 'Rejected',
+    public: 'rejected',
+    asks: upkeep,
+    rule: 'run/no-response',
+    snapshot: failingFor(120, { responds: false, isDoubtful: true, detail: 'there was no response within 30 s' }),
+    conditions: conditions('Ready=False AppSilent', 'Stalled=True AppSilent', standing, serving),
+  },
+  {
+    name: 'it has no page at / but an API description',
+    phase: 'Live',
+    public: 'live',
+    asks: [...upkeep, 'look'],
+    served: first,
+    snapshot: probed({ responds: true, status: 404, detail: 'the response was HTTP 404', instead: '/docs' }),
+    conditions: conditions('Ready=True Live', standing, serving),
+  },
+  {
+    name: 'a live app responds with errors',
     phase: 'Failing',
     public: 'live',
     asks: [...upkeep, 'look'],
     served: first,
-    snapshot: probed({ responds: true, status: 500, detail: 'the response was HTTP 500' }),
+    snapshot: {
+      ...probed({ responds: true, status: 500, detail: 'the response was HTTP 500' }),
+      app: app({}, oldLive),
+    },
     conditions: conditions('Ready=False RespondsWithErrors', 'Reconciling=True RespondsWithErrors', standing, serving),
   },
   {
@@ -946,6 +999,13 @@ function haltedForDisk(): Partial<Snapshot> {
 export function probed(probe: ProbeResult | undefined): Snapshot {
   const of = app({}, createBuiltStatus(first));
   return createSnapshot(of, { ...createDeployed(of), probe, config: { ...config, probeUrl: 'https://gateway.test' } });
+}
+
+/** It has never worked, and a probe that fails like this is `seconds` after the first. */
+function failingFor(seconds: number, probe: ProbeResult): Snapshot {
+  const failed = decideStatus(probed(probe)).status;
+  const answer = failed.answer === undefined ? undefined : { ...failed.answer, failingSince: formatTime(-seconds) };
+  return { ...probed(probe), app: app({}, { ...failed, answer }) };
 }
 
 /** The old pod and the new one side by side, as RollingUpdate leaves them. */

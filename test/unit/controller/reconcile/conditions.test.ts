@@ -1,11 +1,20 @@
 // What the reconciler says in each situation: the full list of conditions, the phase, and what it asks for.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import type { ProbeResult } from '../../../../controller/reconcile/snapshot.ts';
+import type { ProbeResult, Snapshot } from '../../../../controller/reconcile/snapshot.ts';
 import { listTransitions } from '../../../../controller/reconcile/status.ts';
 import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
 import { toPublicStatus } from '../../../../crds/public-status.ts';
-import { app, listActions, decideStatus } from '../../../support/operator/scenario.ts';
+import {
+  app,
+  createBuiltStatus,
+  createDeployed,
+  createLiveStatus,
+  decideStatus,
+  first,
+  listActions,
+  second,
+} from '../../../support/operator/scenario.ts';
 import { probed, scenarios } from './conditions.cases.ts';
 
 for (const scenario of scenarios) {
@@ -34,7 +43,9 @@ for (const scenario of scenarios) {
 }
 
 test('reports errors of a live app with an event, retries the probe, and clears the report once it succeeds', () => {
-  const errors = decideStatus(probed({ responds: true, status: 500, detail: 'the response was HTTP 500' })).status;
+  const errors = decideStatus(
+    liveAndProbed({ responds: true, status: 500, detail: 'the response was HTTP 500' }),
+  ).status;
   const look = (probe: ProbeResult | undefined, status: HostedAppStatus): ReturnType<typeof decideStatus> =>
     decideStatus({ ...probed(probe), app: app({}, status) });
   assert.match(publicWarning(errors) ?? '', /^responds with 500 at \//);
@@ -58,7 +69,7 @@ test('an app whose URL fails is not Live until a probe succeeds, and is probed a
   const well = { responds: true, status: 200, detail: 'the response was HTTP 200' };
   const look = (probe: ProbeResult | undefined, status: HostedAppStatus): ReturnType<typeof decideStatus> =>
     decideStatus({ ...probed(probe), app: app({}, status) });
-  const live = decideStatus(probed(well));
+  const live = decideStatus(liveAndProbed(well));
   assert.equal(live.status.phase, 'Live');
   assert.equal(live.decision.outcomes.Published?.afterMs, 60_000);
   const failures: ProbeResult[] = [
@@ -77,6 +88,28 @@ test('an app whose URL fails is not Live until a probe succeeds, and is probed a
   // A slow page, and one that the app does not have, say nothing about the app.
   const slow = { responds: false, isDoubtful: true, detail: 'there was no response within 5 s' };
   assert.equal(look(slow, live.status).status.phase, 'Live');
+});
+
+test('reports that the gateway is away while a new release is probed, and names the release that served before', () => {
+  const of = app({}, { ...createLiveStatus(first), ...createBuiltStatus(second), phase: 'Deploying' });
+  const look = (probe: ProbeResult): HostedAppStatus =>
+    decideStatus({ ...probed(probe), app: of, ...createDeployed(of) }).status;
+  const away = look({ responds: false, detail: 'the request failed: connect ECONNREFUSED' });
+  assert.equal(away.phase, 'Failing');
+  assert.equal(away.served?.commit, first);
+  const failing = look({ responds: true, status: 500, detail: 'the response was HTTP 500' });
+  assert.deepEqual([failing.phase, failing.served?.commit], ['Routing', first]);
+  const works = look({ responds: true, status: 200, detail: 'the response was HTTP 200' });
+  assert.deepEqual([works.phase, works.served?.commit], ['Live', second]);
+});
+
+test('reports a release that its URL rejects with an event', () => {
+  const { snapshot } = scenarios.find(({ rule }) => rule === 'run/no-page') ?? assert.fail('no such scenario');
+  const notes = listTransitions(snapshot.app.status, decideStatus(snapshot).status);
+  assert.deepEqual(
+    notes.map(({ type, reason }) => `${type} ${reason}`),
+    ['Warning AppResponds404'],
+  );
 });
 
 test('sets the observed generation of the spec in every condition', () => {
@@ -111,6 +144,10 @@ test('describes the result of the last attempt to reach an app in a sentence', (
     `${begin} At the last attempt, there was no response within 5 s.`,
   );
 });
+
+function liveAndProbed(probe: ProbeResult | undefined): Snapshot {
+  return { ...probed(probe), app: app({}, createLiveStatus(first)) };
+}
 
 function publicWarning(status: HostedAppStatus): string | undefined {
   const reported = toPublicStatus({ spec: app().spec, status });

@@ -10,6 +10,7 @@ import { z } from 'zod';
 import type { Job } from '../../../../controller/objects/kinds.ts';
 import {
   createPruner,
+  selectCaches,
   selectRemovable,
   type Pruner,
   type PruneSubject,
@@ -200,5 +201,45 @@ test('property: keeps what is needed and the newest others, and nothing beyond t
         [...built.filter((number) => needed.includes(number)), ...others.slice(0, limit)].toSorted((a, b) => a - b),
       );
     }),
+  );
+});
+
+test('keeps the images of all components that the status names, and knows the tags of components', async () => {
+  const images = [
+    { tag: 'build-1-api', digest: digest(1) },
+    { tag: 'build-2-web', digest: digest(2) },
+    { tag: 'build-3-web', digest: digest(3) },
+    { tag: 'build-9-api', digest: digest(9) },
+  ];
+  const history = [3, 2, 1].map((number) => ({ number, image: `r/apps/hello@${digest(number)}` }));
+  assert.deepEqual(selectRemovable(images, { needed: new Set([digest(1), digest(3)]), history }, 0), [digest(2)]);
+  const components = [1, 2].map((number) => ({ name: `c${number}`, image: `r/apps/hello@${digest(number)}` }));
+  const built = { image: `r/apps/hello@${digest(2)}`, commit: first, inputsHash: 'x', components };
+  const pruner = prunerOf([]);
+  pruner.schedule({ ...subject, status: { ...subject.status, built } });
+  await expect.poll(() => state.asked.some((each) => each.includes('/cache/'))).toBe(true);
+  assert.deepEqual(removals(), []);
+});
+
+test('keeps the caches of all components that fit together, the smallest first', () => {
+  const toCache = (tag: string, ...sizes: number[]): Parameters<typeof selectCaches>[0][number] => ({
+    tag,
+    manifest: { digest: tag, blobs: new Map(sizes.map((size, index) => [`${tag.slice(0, 7)}${size}-${index}`, size])) },
+  });
+  const caches = [
+    toCache('steps-web', 500),
+    toCache('steps-api', 300, 100),
+    toCache('steps-big', 5_000),
+    toCache('image-big', 9_000),
+    toCache('steps', 50),
+    toCache('other', 1),
+  ];
+  assert.deepEqual(
+    selectCaches(caches, 1_000).map(({ tag }) => tag),
+    ['image-big', 'steps', 'steps-api', 'steps-web'],
+  );
+  assert.deepEqual(
+    selectCaches(caches, 600).map(({ tag }) => tag),
+    ['image-big', 'steps', 'steps-api'],
   );
 });

@@ -221,6 +221,32 @@ test('reads no disks from a kubelet that has not measured yet', () => {
   assert.deepEqual(disks, { name: 'new', fileSystems: {}, claims: new Map() });
 });
 
+test('reads what the containers of apps have written, where it is measured', () => {
+  const startTime = '2026-11-23T05:00:00Z';
+  const containers = [
+    { name: 'app', startTime, rootfs: { usedBytes: 40_960, inodesUsed: 12 }, logs: { usedBytes: 1 } },
+    { name: 'sidecar', startTime, rootfs: { usedBytes: 1 } },
+  ];
+  const fresh = [{ name: 'app', startTime, rootfs: {} }];
+  const pods = [
+    { podRef: { name: 'hello-1', namespace: 'moorage-apps' }, containers },
+    { podRef: { name: 'hello-2', namespace: 'moorage-apps' }, containers: fresh },
+    { containers },
+  ];
+  assert.deepEqual(
+    [...(parseDisks(JSON.stringify({ node: { nodeName: 'n' }, pods })).layers ?? [])],
+    [
+      [
+        'moorage-apps/hello-1',
+        new Map([
+          ['app', { bytes: 40_960, startedAt: startTime }],
+          ['sidecar', { bytes: 1, startedAt: startTime }],
+        ]),
+      ],
+    ],
+  );
+});
+
 test('rejects a response with another shape', () => {
   assert.throws(() => parseDisks('{"node":{}}'), /nodeName/);
 });

@@ -9,6 +9,7 @@ import {
   improveRequests,
   measureUse,
   parseUsage,
+  resizePod,
   type UsageSample,
   type Use,
 } from '../../../../controller/usage/usage.ts';
@@ -79,6 +80,87 @@ test('queries each node once per scrape, and resizes only the pods that need it'
   assert.match(await registry.metrics(), /moorage_usage_failures_total [23]\n/);
 });
 
+test('fits each component of a pod to its own use, also one that starts before the others', async () => {
+  const resources = { requests: { cpu: '10m', memory: '64Mi' }, limits: { cpu: '1', memory: '512Mi' } };
+  const container = (name: string): NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number] => ({
+    ...{ name, ready: true, restartCount: 0, resources },
+  });
+  const bare = pod('several', '10.0.0.1');
+  const components = JSON.stringify(['api', 'web', 'worker'].map((name) => ({ name, image: 'i' })));
+  const several: Pod = {
+    ...bare,
+    metadata: { ...bare.metadata, annotations: { 'moorage.dev/components': components } },
+    status: {
+      ...bare.status,
+      initContainerStatuses: [container('api')],
+      containerStatuses: [container('web'), container('worker'), container('injected')],
+    },
+  };
+  const patches: unknown[] = [];
+  const seen: unknown[] = [];
+  let looks = 0;
+  const stop = new AbortController();
+  const run = createUsageTask({
+    client: {
+      patch: (_resource: unknown, _ref: unknown, body: object) => {
+        patches.push(body);
+        return Promise.resolve(body);
+      },
+    } as unknown as Client,
+    read: () => {
+      looks += 1;
+      if (looks === 3) stop.abort();
+      const used = { api: 15, web: 0.2, worker: 6, injected: 15 };
+      return Promise.resolve(
+        Object.entries(used).map(([container, seconds]): UsageSample => ({
+          ...{ pod: 'several', container, cpuSeconds: looks * seconds, memoryBytes: 50 * mebibyte, at: looks * 30_000 },
+        })),
+      );
+    },
+    listPods: () => [several],
+    isFitted: () => true,
+    observe: (pods, findUse) => {
+      seen.push(pods.map(({ metadata: { name } }) => Math.round(findUse(name, 'worker')?.cpuMilli ?? -1)));
+    },
+    intervalMs: 5,
+    log: pino({ level: 'silent' }),
+    registry: new Registry(),
+  });
+  await vi.waitFor(() => run(stop.signal));
+  assert.deepEqual(seen, [[-1], [200], [200]], 'one sample says nothing yet');
+  const fitted = (name: string, cpu: string): object => ({
+    ...{ name, resources: { requests: { cpu, memory: String(64 * mebibyte) } } },
+  });
+  assert.deepEqual(patches[0], {
+    metadata: { uid: 'uid-several' },
+    spec: { initContainers: [fitted('api', '625m')], containers: [fitted('worker', '250m')] },
+  });
+});
+
+test('names the container to resize, and whether it is one that starts before the others', async () => {
+  const bodies: unknown[] = [];
+  const client = {
+    patch: (_resource: unknown, _ref: unknown, body: object) => {
+      bodies.push(body);
+      return Promise.resolve(body);
+    },
+  } as unknown as Client;
+  const bare = pod('several', '10.0.0.1');
+  const status = { name: 'api', ready: true, restartCount: 0 };
+  const several: Pod = { ...bare, status: { ...bare.status, initContainerStatuses: [status] } };
+  const requests = { cpu: '20m', memory: '64Mi' };
+  await resizePod(client, several, { api: requests, web: requests }, new AbortController().signal);
+  assert.deepEqual(bodies, [
+    {
+      metadata: { uid: 'uid-several' },
+      spec: {
+        initContainers: [{ name: 'api', resources: { requests } }],
+        containers: [{ name: 'web', resources: { requests } }],
+      },
+    },
+  ]);
+});
+
 // What the kubelet prints, and what is read of it.
 
 const text = `# HELP container_cpu_usage_seconds_total [STABLE] Cumulative cpu time consumed by the container in core-seconds
@@ -117,7 +199,7 @@ const uses = (...each: readonly (readonly [number, number])[]): Use[] =>
   each.map(([cpuMilli, memory], index) => ({ at: index * 30_000, cpuMilli, memoryBytes: memory * mebibyte }));
 
 test('computes the usage between two samples, and none across a restart', () => {
-  const sample = { pod: 'a', container: 'app' as const, cpuSeconds: 10, memoryBytes: 5, at: 1_000 };
+  const sample = { pod: 'a', container: 'app', cpuSeconds: 10, memoryBytes: 5, at: 1_000 };
   assert.deepEqual(measureUse(sample, { ...sample, cpuSeconds: 13, memoryBytes: 7, at: 31_000 }), {
     at: 31_000,
     cpuMilli: 100,

@@ -1,8 +1,8 @@
 // What is read of the plans of other planners.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { planned as nixpacks } from '../../../corpus/plan/nixpacks.ts';
-import { planned as railpack } from '../../../corpus/plan/railpack.ts';
+import { planned as nixpacks, extractMessage } from '../../../corpus/plan/nixpacks.ts';
+import { planned as railpack, refuse } from '../../../corpus/plan/railpack.ts';
 
 test('Railpack: a program, and files behind Caddy', () => {
   const program = railpack(
@@ -38,4 +38,15 @@ test('Nixpacks: a program, and a folder that is served', () => {
   assert.equal(nixpacks(rust, '/nowhere').strategy, 'rust');
   assert.equal(nixpacks({ start: { cmd: 'npx serve dist' } }, '/nowhere').serves, 'dist');
   assert.equal(nixpacks({ start: {} }, '/nowhere').refused, true);
+});
+
+test('counts a refusal of Railpack for want of the network apart', () => {
+  for (const words of ['✖ No version available for php 8.2', 'lookup github.com: no such host'])
+    assert.equal(refuse(words).unreachable, true);
+  assert.equal(refuse('⚠ No start command detected.').unreachable, undefined);
+});
+
+test('quotes the error of Nixpacks, and not the calls that led there', () => {
+  const output = 'Error: Unsupported Gradle version: 9\n\nStack backtrace:\n   0: anyhow::error\n   1: main\n';
+  assert.equal(extractMessage(output), 'Error: Unsupported Gradle version: 9');
 });

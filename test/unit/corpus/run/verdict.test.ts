@@ -38,6 +38,10 @@ const fatal: readonly (readonly [string, Partial<Page>])[] = [
   ['the page answers 502', { status: 502 }],
   ['the page answers 404', { status: 404 }],
   ['the page is empty', { text: ' \n', elements: 2 }],
+  [
+    'the page is empty: its script failed with "TypeError: x is undefined"',
+    { text: '', elements: 2, exceptions: ['TypeError: x is undefined\n    at a.js:1'] },
+  ],
   ['the page shows "Traceback (most recent call last)"', { text: 'x Traceback (most recent call last): y' }],
 ];
 

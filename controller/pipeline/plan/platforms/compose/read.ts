@@ -19,17 +19,35 @@ const variables = z.union([
     }),
   ),
 ]);
-const port = z.union([scalar, z.looseObject({ target: scalar }).transform(({ target }) => target)]);
+const port = z.union([
+  scalar,
+  z
+    .looseObject({ target: scalar, published: scalar.optional() })
+    .transform(({ target, published }) => (published === undefined ? target : `${published}:${target}`)),
+]);
+/** The parts of SOURCE:TARGET:MODE. A colon in ${NAME:-default} separates nothing. */
+const mountPart = /(?:\$\{[^}]{0,200}\}|[^:])+/g;
 const mount = z.union([
   z.string().transform((text) => {
-    const [source = '', target] = text.split(':');
-    return target === undefined ? { source: '', target: source } : { source, target };
+    const [source = '', target, mode = ''] = text.slice(0, 1_000).match(mountPart) ?? [];
+    return target === undefined
+      ? { source: '', target: source, isReadOnly: false }
+      : { source, target, isReadOnly: mode.split(',').includes('ro') };
   }),
   z
-    .looseObject({ source: z.string().default(''), target: z.string() })
-    .transform(({ source, target }) => ({ source, target })),
+    .looseObject({ source: z.string().default(''), target: z.string(), read_only: z.boolean().default(false) })
+    .transform(({ source, target, read_only }) => ({ source, target, isReadOnly: read_only })),
 ]);
-const envFile = z.union([z.string(), z.looseObject({ path: z.string() }).transform(({ path }) => path)]);
+const pathItem = z.union([z.string(), z.looseObject({ path: z.string() }).transform(({ path }) => path)]);
+
+const dependencies = z.union([
+  z.array(z.string()).transform((names) => names.map((name) => ({ name, condition: 'service_started' }))),
+  z
+    .record(z.string(), z.looseObject({ condition: z.string().default('service_started') }).nullable())
+    .transform((map) =>
+      Object.entries(map).map(([name, each]) => ({ name, condition: each?.condition ?? 'service_started' })),
+    ),
+]);
 
 const service = z.looseObject({
   image: toOptional(z.string().max(500)),
@@ -50,16 +68,28 @@ const service = z.looseObject({
   command: toOptional(z.union([z.string(), z.array(scalar).max(64)])),
   entrypoint: toOptional(z.union([z.string(), z.array(scalar).max(64)])),
   environment: toOptional(variables),
-  env_file: toOptional(z.union([envFile.transform((each) => [each]), z.array(envFile).max(20)])),
-  volumes: toOptional(z.array(mount.catch({ source: '', target: '' })).max(100)),
+  env_file: toOptional(z.union([pathItem.transform((each) => [each]), z.array(pathItem).max(20)])),
+  volumes: toOptional(z.array(mount.catch({ source: '', target: '', isReadOnly: false })).max(100)),
   profiles: toOptional(list),
   restart: toOptional(scalar),
+  depends_on: toOptional(dependencies),
+  healthcheck: toOptional(z.looseObject({ test: toOptional(list), disable: toOptional(z.boolean()) })),
+  hostname: toOptional(z.string()),
+  links: toOptional(z.array(z.string()).max(50)),
+  networks: toOptional(z.record(z.string(), z.unknown())),
+  labels: toOptional(variables),
+  network_mode: toOptional(z.string()),
+  privileged: toOptional(z.boolean()),
 });
 export type ComposeService = z.infer<typeof service> & { readonly name: string };
 
 export interface ComposeFile {
   readonly file: string;
+  /** Folder of the file, which has its .env. The paths of the services start at the root of the repository. */
+  readonly folder: string;
   readonly services: readonly ComposeService[];
+  /** Services of profiles that nothing turns on. */
+  readonly inactive: readonly string[];
 }
 
 /** In the order in which Docker Compose looks for them. */
@@ -67,20 +97,105 @@ const names = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-com
 
 /** Reads the compose file at the repository's root, without services that are started on demand only. */
 export function readCompose(tree: Tree): ComposeFile | undefined {
-  const file = names.find((name) => tree.has(name));
-  const parsed = z
-    .looseObject({ services: z.record(z.string(), z.unknown()) })
-    .safeParse(parseYaml(file === undefined ? undefined : tree.readFile(file)));
-  if (file === undefined || !parsed.success) return undefined;
-  const services = Object.entries(parsed.data.services)
+  return readFolderCompose(tree, '.');
+}
+
+/** Folders with compose files for other purposes than to start the app. */
+const asideFolder =
+  /^(?:\..*|.*(?:examples?|docs?|tests?|e2e|samples?|templates?|scripts?|bench\w*|monitoring|observability|dev).*)$/i;
+
+/**
+ * Reads the only compose file of a folder below the root that builds several images, such as docker/compose.yaml;
+ * undefined if the root has one, or a Dockerfile.
+ */
+export function readComposeBelow(tree: Tree): ComposeFile | undefined {
+  if (['Dockerfile', ...names].some((name) => tree.has(name))) return undefined;
+  const paths = tree.entries.filter(({ kind, path }) => kind === 'file' && names.includes(posix.basename(path)));
+  const folders = [...new Set(paths.map(({ path }) => posix.dirname(path)))].filter(
+    (folder) => !folder.includes('/') && !asideFolder.test(folder),
+  );
+  const found = folders
+    .flatMap((folder) => readFolderCompose(tree, folder) ?? [])
+    .filter(({ services }) => services.filter(({ build }) => build !== undefined).length > 1);
+  return found.length === 1 ? found[0] : undefined;
+}
+
+function readFolderCompose(tree: Tree, folder: string): ComposeFile | undefined {
+  const file = names.map((name) => posix.join(folder, name)).find((path) => tree.has(path));
+  const all = file === undefined ? undefined : readServices(tree, file);
+  if (file === undefined || all === undefined) return undefined;
+  const profiles = readProfiles(tree.getSubtree(folder));
+  const services = Object.entries(all)
     .slice(0, 60)
     .flatMap(([name, value]) => {
-      const read = service.safeParse(value);
-      return read.success && (read.data.profiles ?? []).length === 0
-        ? [toImageService(tree, { ...read.data, name })]
-        : [];
+      const read = service.safeParse(extendService(value, all));
+      return read.success ? [toImageService(tree, movePaths({ ...read.data, name }, folder))] : [];
     });
-  return { file, services };
+  const isActive = ({ profiles: own = [] }: ComposeService): boolean =>
+    own.length === 0 || own.some((each) => profiles.includes(each));
+  return {
+    file,
+    folder,
+    services: services.filter(isActive),
+    inactive: services.filter((each) => !isActive(each)).map(({ name }) => name),
+  };
+}
+
+/** Makes the paths of a service, which start at the folder of its file, those of the repository. */
+function movePaths(composeService: ComposeService, folder: string): ComposeService {
+  if (folder === '.') return composeService;
+  const { build, env_file: files, volumes } = composeService;
+  const rebase = (path: string): string => (posix.isAbsolute(path) ? path : posix.join(folder, path));
+  return {
+    ...composeService,
+    ...(build === undefined ? {} : { build: { ...build, context: rebase(build.context) } }),
+    ...(files === undefined ? {} : { env_file: files.map(rebase) }),
+    ...(volumes === undefined
+      ? {}
+      : {
+          volumes: volumes.map((each) =>
+            each.source.startsWith('.') ? { ...each, source: `./${rebase(each.source)}` } : each,
+          ),
+        }),
+  };
+}
+
+/** The profiles that a committed .env, or the sample that people copy to it, turns on. */
+function readProfiles(tree: Tree): string[] {
+  const texts = ['.env', '.env.example', '.env.sample'].map((name) => tree.readFile(name, 64 * 1024) ?? '');
+  const found = texts.map((text) => parseEnv(text).get('COMPOSE_PROFILES')).find((each) => each !== undefined);
+  return (found ?? '').split(',').map((each) => each.trim());
+}
+
+const composeFile = z.looseObject({
+  services: z.record(z.string(), z.unknown()).default({}),
+  include: toOptional(z.array(pathItem).max(20)),
+});
+
+/** Reads the services of a file, and those of the files of the same folder that it includes. */
+function readServices(tree: Tree, file: string): Record<string, unknown> | undefined {
+  const parsed = composeFile.safeParse(parseYaml(tree.readFile(file)));
+  if (!parsed.success) return undefined;
+  const { services, include = [] } = parsed.data;
+  const others = include
+    .map((path) => posix.normalize(path))
+    .filter((path) => !path.includes('/'))
+    .map((path) => parseYaml(tree.readFile(posix.join(posix.dirname(file), path))))
+    .map((content) => composeFile.safeParse(content).data?.services ?? {});
+  const all = Object.assign({}, ...others, services) as Record<string, unknown>;
+  return Object.keys(all).length === 0 ? undefined : all;
+}
+
+const extendable = z.looseObject({ extends: z.union([z.string(), z.looseObject({ service: z.string() })]) });
+
+/** Adds the fields of the service of this file that it extends. Lists are not joined. */
+function extendService(value: unknown, all: Readonly<Record<string, unknown>>, depth = 0): unknown {
+  const read = extendable.safeParse(value);
+  if (!read.success || depth > 4) return value;
+  const { extends: of, ...own } = read.data;
+  const base: unknown = all[typeof of === 'string' ? of : of.service];
+  if (typeof base !== 'object' || base === null || (typeof of !== 'string' && 'file' in of)) return own;
+  return { ...(extendService(base, all, depth + 1) as object), ...own };
 }
 
 /** A service built from a database image is a database: its Dockerfile only adds settings. */
@@ -150,6 +265,8 @@ export function isDevelopmentService({
     /(?:^|[-_])(?:tests?|mock(?:ed)?|e2e|cypress|playwright|lint|docs?|storybook|dev|devcontainer|debug|mailhog|mailpit|mailcatcher|adminer|pgadmin|phpmyadmin|studio|seed|backup|watchtower|prometheus|grafana|jaeger)(?:$|[-_0-9])/i.test(
       name,
     ) ||
+    // What watches the sources of pages while they are developed.
+    /^(?:js|css|assets?|tailwind(?:css)?|webpack|gulp|grunt|browser-?sync|esbuild|watch(?:er)?)$/i.test(name) ||
     /(?:adminer|pgadmin4?|phpmyadmin|mongo-express|redis-commander|redisinsight|mailhog|mailpit|maildev|watchtower|dbgate)(?::|@|$)/i.test(
       image,
     )

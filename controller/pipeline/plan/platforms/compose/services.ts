@@ -28,15 +28,22 @@ interface ComposeChoice {
 export interface ChoiceOptions {
   /** Folder that the author chose, if any. */
   readonly path?: string | undefined;
+  /** The author chose one process, or listed the components. */
+  readonly isOneProcess?: boolean | undefined;
   /** Name of the repository. */
   readonly repository: string;
+  /** Finds a Dockerfile that builds all of these folders into one image. */
+  readonly findWhole?: ((folders: readonly string[]) => string | undefined) | undefined;
 }
 
 export function chooseServices({ file, services }: ComposeFile, options: ChoiceOptions): ComposeChoice {
-  const knownServices = services.filter(
+  const stores = services.filter(
     ({ build, image }) => build === undefined && findKnownImage(image ?? '') !== undefined,
   );
-  const appServices = services.filter((each) => !knownServices.includes(each));
+  const knownServices = stores.filter((each) => !isForTests(each, services));
+  const appServices = services.filter(
+    ({ build, image }) => build !== undefined || findKnownImage(image ?? '') === undefined,
+  );
   const built = appServices.filter(({ build }) => build !== undefined);
   const main = appServices.filter(
     (each) => !isProxy(each) && !isDevelopmentService(each) && !isLanguage(each.image ?? ''),
@@ -48,10 +55,28 @@ export function chooseServices({ file, services }: ComposeFile, options: ChoiceO
     return {
       knownServices,
       findings:
-        candidates.length > 1 && options.path === undefined ? [rejectSeveral(file, candidates, built.length > 0)] : [],
+        candidates.length > 1 && options.path === undefined
+          ? [rejectSeveral(file, candidates, built.length > 0, options)]
+          : [],
     };
   return { app: chosen, knownServices, findings: reportIgnored(file, appServices, chosen) };
 }
+
+/** Returns whether only tests use it: it has their name, next to another of its kind, and nothing that is run waits for it. */
+function isForTests(store: ComposeService, services: readonly ComposeService[]): boolean {
+  const { name, image = '' } = store;
+  const type = findKnownImage(image)?.type;
+  const isOther = (each: ComposeService): boolean => each !== store && findKnownImage(each.image ?? '')?.type === type;
+  const isUsed = services.some(
+    (each) =>
+      !isDevelopmentService(each) &&
+      ((each.depends_on ?? []).some((of) => of.name === name) ||
+        (each.environment ?? []).some(([, value]) => value === name || value?.includes(`@${name}:`) === true)),
+  );
+  return ofTests.test(name) && services.some((each) => isOther(each) && !ofTests.test(each.name)) && !isUsed;
+}
+
+const ofTests = /(?:^|[-_])tests?(?:$|[-_0-9])/i;
 
 /** Among services with only a published image, selects those named like the repository, or the only one. */
 function selectPublished(main: readonly ComposeService[], { repository }: ChoiceOptions): readonly ComposeService[] {
@@ -90,7 +115,7 @@ function isOneImage(services: readonly ComposeService[]): boolean {
 }
 
 /** Returns whether it runs once and exits, such as migrations and seeds. */
-function isJob({ name, restart }: ComposeService): boolean {
+export function isJob({ name, restart }: ComposeService): boolean {
   return restart === 'no' || /migrat|^init|-init$|setup|seed/i.test(name);
 }
 
@@ -100,7 +125,17 @@ export function toFolder(context: string): string {
   return folder === '' ? '.' : folder;
 }
 
-function rejectSeveral(file: string, candidates: readonly ComposeService[], isBuilt: boolean): Finding {
+function rejectSeveral(
+  file: string,
+  candidates: readonly ComposeService[],
+  isBuilt: boolean,
+  { findWhole }: ChoiceOptions,
+): Finding {
+  const whole = findWhole?.(candidates.flatMap(({ build }) => (build === undefined ? [] : [toFolder(build.context)])));
+  const suggestion =
+    whole === undefined
+      ? 'Choose'
+      : `${whole} builds them into one image: set build.dockerfile: ${whole} in moorage.yaml. Or choose`;
   const each = candidates.slice(0, 6).map(({ name, build, image }) => {
     const of = build === undefined ? (image ?? '') : `built in ${toFolder(build.context)}`;
     return `${name} (${of})`.slice(0, 100);
@@ -111,7 +146,7 @@ function rejectSeveral(file: string, candidates: readonly ComposeService[], isBu
     severity: isBuilt ? 'error' : 'warning',
     file,
     message: `This file starts ${candidates.length} services of the app itself: ${each.join(', ')}${more}. One app here is one image with one process that is reached from outside.`,
-    fix: 'Choose one in moorage.yaml: set source.path to its folder (and build.dockerfile), or make one image that starts them all. Another one can be submitted as an app of its own, and both can know each other by URL.',
+    fix: `${suggestion} one in moorage.yaml: set source.path to its folder (. for the top), and build.dockerfile if it has another name; or make one image that starts them all. Another one can be submitted as a separate app, and both can know each other by URL.`,
   };
 }
 
@@ -137,6 +172,8 @@ export interface BesideResult {
   readonly hosts: ReadonlyMap<string, string>;
   /** Login variables without a value, with the values that the platform generates. */
   readonly logins: ReadonlyMap<string, string>;
+  /** Ports other than the usual one, by the names that the services have here. */
+  readonly ports: ReadonlyMap<string, { readonly from: number; readonly to: number }>;
   readonly findings: readonly Finding[];
 }
 
@@ -170,8 +207,31 @@ export function toBackingServices(
     services: backingServices,
     hosts,
     logins,
+    ports: new Map(composeServices.flatMap((each) => findOwnPort(each))),
     findings: composeServices.flatMap((each) => warnAboutScripts(file, each)),
   };
+}
+
+const usualPorts: Readonly<Record<Service['type'], number>> = {
+  postgres: 5432,
+  redis: 6379,
+  mongo: 27_017,
+  mysql: 3306,
+  qdrant: 6333,
+  chroma: 8000,
+  minio: 9000,
+  meilisearch: 7700,
+};
+
+/** The port that the file gives to a database. */
+function findOwnPort(service: ComposeService): [string, { from: number; to: number }][] {
+  const known = findKnownImage(service.image ?? '');
+  const text =
+    (service.environment ?? []).find(([name]) => /^(?:MYSQL_TCP_PORT|PGPORT)$/.test(name))?.[1] ??
+    /(?:--port|-p)[ =](\d{2,5})\b/.exec([service.command ?? ''].flat().join(' '))?.[1];
+  const from = Number(text ?? 0);
+  if (known === undefined || !(from > 0) || from === usualPorts[known.type]) return [];
+  return [[toHostName(service.name), { from, to: usualPorts[known.type] }]];
 }
 
 function toService(composeService: ComposeService, lookup: Lookup, logins: Map<string, string>): Service | undefined {
@@ -229,7 +289,7 @@ function findPassword({ command }: ComposeService): string | undefined {
 }
 
 /** Converts a name to a host name of at most 30 characters that Kubernetes accepts. */
-function toHostName(name: string): string {
+export function toHostName(name: string): string {
   const label = name
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')

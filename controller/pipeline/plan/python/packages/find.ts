@@ -4,7 +4,16 @@ import type { Tree } from '../../../tree.ts';
 import { formatReport } from '../../build-warnings.ts';
 import { renderCopy, renderStep } from '../../recipe.ts';
 import { findCondaPackages } from './conda.ts';
-import { cache, renderExportedInstall, renderExtras, renderPipInstall, uv, isLine, renderListFile } from './install.ts';
+import {
+  cache,
+  renderExportedInstall,
+  renderExtras,
+  renderPipInstall,
+  renderProjectInstall,
+  uv,
+  isLine,
+  renderListFile,
+} from './install.ts';
 import {
   findTorchSource,
   listLockedNames,
@@ -218,7 +227,7 @@ function findProjectPackages(tree: Tree): PythonPackages | undefined {
     names,
     install: (extra) => [
       'COPY . .',
-      ...renderStep('pyproject.toml', 'installing the project', renderPipInstall('pyproject.toml', '.', ...extra)),
+      ...renderStep('pyproject.toml', 'installing the project', renderProjectInstall(tree, 'pyproject.toml', extra)),
     ],
   };
 }
@@ -240,7 +249,7 @@ function findSetupPackages(tree: Tree): PythonPackages | undefined {
       ...(tree.has('setup.py') || tree.has('pyproject.toml')
         ? []
         : ['RUN echo "from setuptools import setup; setup()" > setup.py']),
-      ...renderStep(file, 'installing the project', renderPipInstall(file, '.', ...extra)),
+      ...renderStep(file, 'installing the project', renderProjectInstall(tree, file, extra)),
     ],
   };
 }

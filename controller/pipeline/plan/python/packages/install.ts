@@ -1,6 +1,9 @@
 // Renders the steps that install packages into /opt/venv, with fallbacks if the first attempt fails.
+import { parseToml, readText } from '../../../manifest.ts';
+import type { Tree } from '../../../tree.ts';
 import { formatReport } from '../../build-warnings.ts';
 import { renderStep } from '../../recipe.ts';
+import { normalizePackageName } from './names.ts';
 
 export const cache = '--mount=type=cache,target=/root/.cache';
 export const uv = '/opt/uv/bin/uv';
@@ -34,6 +37,35 @@ attempt --exclude-newer "$day" "$@" > /tmp/second 2>&1 || { echo "the versions o
 ${formatReport('packages-of-the-day', '${list##*/}')}
 `;
 
+/** Tools that take a project's version from the tags of git, and the variable that gives it instead. */
+const versionTools: readonly (readonly [RegExp, (project: string | undefined) => string])[] = [
+  // Other projects that are built in the same step keep theirs.
+  [
+    /setuptools[_-]scm|hatch[_-]vcs|flit[_-]scm/,
+    (project) =>
+      `SETUPTOOLS_SCM_PRETEND_VERSION${project === undefined ? '' : `_FOR_${project.toUpperCase().replaceAll('-', '_')}`}`,
+  ],
+  [/^\s{0,9}source\s{0,3}=\s{0,3}["']scm["']/m, () => 'PDM_BUILD_SCM_VERSION'],
+  [/poetry-dynamic-versioning/, () => 'POETRY_DYNAMIC_VERSIONING_BYPASS'],
+  [/uv-dynamic-versioning/, () => 'UV_DYNAMIC_VERSIONING_BYPASS'],
+  [/\bpbr\b/, () => 'PBR_VERSION'],
+];
+
+/** Renders the assignments with which the project itself can be built without its git repository. */
+export function renderOwnVersion(tree: Tree): string {
+  const texts = ['pyproject.toml', 'setup.cfg', 'setup.py'].map((file) => tree.readFile(file) ?? '');
+  const parsed = parseToml(texts[0]);
+  const name =
+    readText(parsed, 'project', 'name') ??
+    readText(parsed, 'tool', 'poetry', 'name') ??
+    /(?:^|[\s(,])name\s{0,3}=\s{0,3}["']?([\w.-]{1,80})/m.exec(texts.slice(1).join('\n'))?.[1];
+  const project = name === undefined ? undefined : normalizePackageName(name);
+  return versionTools
+    .filter(([pattern]) => pattern.test(texts.join('\n')))
+    .map(([, toVariable]) => `${toVariable(project)}=0.0.0 `)
+    .join('');
+}
+
 /** Renders the lines that add the script to the build stage. */
 export function renderInstaller(): string[] {
   return renderListFile(helper, script.trimEnd().split('\n'));
@@ -42,6 +74,11 @@ export function renderInstaller(): string[] {
 /** Installs from a list that pins no versions, or only some. */
 export function renderPipInstall(file: string, ...what: readonly string[]): string {
   return `RUN ${cache} bash ${helper} ${file} ${what.join(' ')}`;
+}
+
+/** Installs the project itself with its packages. */
+export function renderProjectInstall(tree: Tree, file: string, extra: readonly string[]): string {
+  return `RUN ${cache} ${renderOwnVersion(tree)}bash ${helper} ${[file, '.', ...extra].join(' ')}`;
 }
 
 /** Installs packages beyond the author's. */

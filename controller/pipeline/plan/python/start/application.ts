@@ -1,8 +1,15 @@
 // Starts frameworks whose application is a module variable: FastAPI, Starlette, Litestar, Quart, Sanic, Flask.
 import { posix } from 'node:path';
 import { quoteShellWord } from '../../recipe.ts';
+import {
+  hasCall,
+  listImportedRoots,
+  type PythonCall,
+  type PythonFunction,
+  type PythonModule,
+} from '../../syntax/python.ts';
 import type { PythonStart } from './find.ts';
-import { isScript, selectLikeliest, type Source } from './sources.ts';
+import { selectLikeliest, type Source } from './sources.ts';
 
 const frameworks = [
   ['FastAPI', 'uvicorn'],
@@ -22,50 +29,84 @@ interface Target {
 
 export function findApplication(sources: readonly Source[], names: ReadonlySet<string>): PythonStart | undefined {
   for (const [framework, server] of frameworks) {
-    const makers = listMakers(sources, framework);
-    const best = selectLikeliest(sources, ({ text }) => {
-      const target = findTarget(text, framework, makers);
+    const candidates = sources.filter(({ text }) => text.includes(framework));
+    const makers = listMakers(candidates, framework);
+    const best = selectLikeliest(sources, (source) => {
+      if (!candidates.includes(source) && ![...makers].some((maker) => source.text.includes(maker))) return undefined;
+      const target = findTarget(source.module, framework, makers);
       if (target === undefined) return undefined;
       // A sub-application or an experiment uses fewer of these.
-      const used = /\.(?:include_router|register_blueprint|mount|add_middleware|add_url_rule)\(/.test(text) ? 6 : 0;
-      return { score: (target.factory ? 0 : 12) + used + (isScript(text) ? 4 : 0), found: target };
+      const used = hasCall(source.module, /\.(?:include_router|register_blueprint|mount|add_middleware|add_url_rule)$/);
+      const score = (target.factory ? 0 : 12) + (used ? 6 : 0) + (source.module.isScript ? 4 : 0);
+      return { score, found: target };
     });
     if (best !== undefined) return serve({ framework, server, source: best.source, sources, ...best.found, names });
   }
   return undefined;
 }
 
-/** Lists the functions that create an application of the framework. */
+/** Names of the functions that create and return an application of the framework. */
 function listMakers(sources: readonly Source[], framework: string): ReadonlySet<string> {
   return new Set(
-    sources
-      .filter(({ text }) => text.includes(`${framework}(`))
-      .flatMap(({ text }) => [...text.matchAll(/^(?:async )?def ([a-z_]{0,40}app[a-z_]{0,40})\(/gm)])
-      .map((match) => match[1] ?? ''),
+    sources.flatMap(({ module }) =>
+      module.functions.filter((each) => isMaker(each, module, framework)).map(({ name }) => name),
+    ),
   );
 }
 
-/**
- * Finds the variable that holds the application, or the function that creates it. An application created in the module
- * takes precedence.
- */
-function findTarget(text: string, framework: string, makers: ReadonlySet<string>): Target | undefined {
-  const instanceName = findAssignedName(text, String.raw`(?:[a-z]{1,20}\.)?${framework}`);
-  if (instanceName !== undefined && text.includes(framework)) return { target: instanceName, factory: false };
-  const builtName = [...makers]
-    .map((maker) => findAssignedName(text, String.raw`(?:[a-z_]{1,30}\.)?${maker}`))
-    .find(Boolean);
-  if (builtName !== undefined) return { target: builtName, factory: false };
-  if (!text.includes(`${framework}(`)) return undefined;
-  const maker = /^def (create_app|make_app|build_app|get_app|create_application|init_app)\(/m.exec(text)?.[1];
-  return maker === undefined ? undefined : { target: maker, factory: true };
+function isMaker(
+  { returnsValue, calls, annotation }: PythonFunction,
+  module: PythonModule,
+  framework: string,
+): boolean {
+  return (
+    returnsValue &&
+    (annotation?.includes(framework) === true || calls.some((call) => isFrameworkCall(call, module, framework)))
+  );
 }
 
-/** Returns the module variable that this call's result is assigned to. */
-function findAssignedName(text: string, call: string): string | undefined {
-  return new RegExp(String.raw`^([A-Za-z_]\w{0,60})[ \t]{0,9}(?::[^=\n]{0,80})?=[ \t]{0,9}${call}\(`, 'm').exec(
-    text,
-  )?.[1];
+/** Returns whether it calls the framework's class, under any name that the module has for it, or a subclass. */
+function isFrameworkCall({ callee, isDecorator }: PythonCall, module: PythonModule, framework: string): boolean {
+  if (isDecorator) return false;
+  const last = callee.split('.').at(-1);
+  if (last === framework) return true;
+  const isAlias = module.imports.some(({ names }) => names.some(({ name, as }) => name === framework && as === callee));
+  const bases = module.classes.get(callee) ?? [];
+  return isAlias || bases.some((base) => base.split('.').at(-1) === framework);
+}
+
+const usualFactories = ['create_app', 'make_app', 'build_app', 'get_app', 'create_application', 'init_app'];
+
+/**
+ * Finds the variable that holds the application, or the function that creates it and needs no argument. Variables of a
+ * function do not exist for a server that imports the module. An application created in the module takes precedence.
+ */
+function findTarget(module: PythonModule, framework: string, makers: ReadonlySet<string>): Target | undefined {
+  const variables = module.assignments.flatMap(({ name, value, annotation }) =>
+    value.kind === 'call' ? [{ name, call: value.call, annotation }] : [],
+  );
+  const instances = variables.filter(
+    ({ call, annotation }) => isFrameworkCall(call, module, framework) || annotation?.split('.').at(-1) === framework,
+  );
+  const built = variables.filter(({ call }) => makers.has(call.callee.split('.').at(-1) ?? ''));
+  const variable = selectOuter(instances, module) ?? built[0];
+  if (variable !== undefined) return { target: variable.name, factory: false };
+  const factories = module.functions.filter((each) => each.isCallableBare && isMaker(each, module, framework));
+  const factory = factories.find(({ name }) => usualFactories.includes(name)) ?? factories[0];
+  return factory === undefined ? undefined : { target: factory.name, factory: true };
+}
+
+/** Of several applications, the first that is not mounted into another. */
+function selectOuter<T extends { readonly name: string }>(
+  instances: readonly T[],
+  { calls }: PythonModule,
+): T | undefined {
+  const mounted = new Set(
+    calls
+      .filter(({ callee }) => /\.mount$/.test(callee))
+      .flatMap(({ args }) => args.flatMap(({ value }) => (value.kind === 'name' ? [value.name] : []))),
+  );
+  return instances.find(({ name }) => !mounted.has(name)) ?? instances[0];
 }
 
 interface ServedApplication extends Target {
@@ -87,10 +128,12 @@ function serve({ framework, server, source, sources, target, factory, names }: S
     command: commands[server]({ ...place, target, factory }),
     framework,
     because,
+    file: source.path,
     needs: [...needs, ...sockets],
     weight: source.weight,
     known: names.has(framework.toLowerCase()),
-    mounts: /mount_gradio_app|\brun_with\(|WSGIMiddleware/.test(source.text),
+    certainty: names.has(framework.toLowerCase()) ? 'likely' : 'guessed',
+    mounts: hasCall(source.module, /(?:^|\.)(?:mount_gradio_app|run_with|WSGIMiddleware)$/),
   };
 }
 
@@ -117,9 +160,7 @@ export function locateModule(source: Source, sources: readonly Source[]): Module
   const isPackage = posix.basename(source.path) === '__init__.py';
   const name = posix.basename(source.path, '.py');
   if (folder === '.') return { folder, module: name };
-  const imported = new Set(
-    [...source.text.matchAll(/^(?:from|import)[ \t]+([A-Za-z_]\w{0,60})/gm)].map((match) => match[1]),
-  );
+  const imported = listImportedRoots(source.module);
   if (!isPackage && listNeighbours(source, sources).some((each) => imported.has(each))) return { folder, module: name };
   const segments = folder.split('/');
   const root = countRootSegments(segments, imported);
@@ -130,9 +171,9 @@ export function locateModule(source: Source, sources: readonly Source[]): Module
 }
 
 /** Counts the folders above the package that the modules import: `backend/shop` imports `shop`. */
-function countRootSegments(segments: readonly string[], imported: ReadonlySet<string | undefined>): number {
+function countRootSegments(segments: readonly string[], imported: ReadonlySet<string>): number {
   const importedAt = segments.findIndex((segment, index) => index > 0 && imported.has(segment));
-  if (importedAt !== -1 && !imported.has(segments[0])) return importedAt;
+  if (importedAt !== -1 && !imported.has(segments[0] ?? '')) return importedAt;
   return segments[0] === 'src' && !imported.has('src') ? 1 : 0;
 }
 

@@ -1,4 +1,4 @@
-// Starts Django with its WSGI or ASGI module, after migrating the database, and finds its settings and allowed host names.
+// Starts Django with its WSGI or ASGI module, and finds its settings and allowed host names.
 import { posix } from 'node:path';
 import type { Tree } from '../../../tree.ts';
 import { quoteShellWord } from '../../recipe.ts';
@@ -60,8 +60,7 @@ function createDjangoStart(
   const server = kind === 'asgi' ? ['uvicorn', 'websockets'] : ['gunicorn'];
   const [manage, file] = [posix.join(folder, 'manage.py'), posix.join(folder, path)];
   return {
-    // Start even if the database is not ready yet: the app reports that itself.
-    command: `${enter}{ python manage.py migrate --noinput || echo "The database could not be brought up to date." >&2; }; exec ${serve}`,
+    command: `${enter}exec ${serve}`,
     framework: 'Django',
     because: `${manage} and ${file} make it a Django project.`,
     needs: server.filter((each) => !names.has(each)),

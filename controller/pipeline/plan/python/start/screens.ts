@@ -2,17 +2,18 @@
 import { posix } from 'node:path';
 import type { Tree } from '../../../tree.ts';
 import { quoteShellWord } from '../../recipe.ts';
-import { findPortInFile } from '../../port-literal.ts';
+import { hasCall, hasDecorator, hasImport, type PythonModule } from '../../syntax/python.ts';
+import { findPythonPort } from '../port.ts';
 import { locateModule } from './application.ts';
 import type { PythonStart } from './find.ts';
-import { hasImport, isScript, selectLikeliest, toPythonArguments, type Source } from './sources.ts';
+import { hasLibraryImport, selectLikeliest, toPythonArguments, type Source } from './sources.ts';
 
 interface Screen {
   readonly framework: string;
   /** Module that its files import. */
   readonly library: string;
   /** Code that a file contains if it is started rather than imported. */
-  readonly starts: RegExp;
+  readonly starts: (module: PythonModule) => boolean;
   /** Files without it are not pages. */
   readonly required?: true;
   readonly start: (
@@ -35,13 +36,13 @@ const screens: readonly Screen[] = [
   {
     framework: 'Chainlit',
     library: 'chainlit',
-    starts: /@(?:cl|chainlit)\.on_(?:message|chat_start)/,
+    starts: (module) => hasDecorator(module, /^(?:cl|chainlit)\.on_(?:message|chat_start)$/),
     start: ({ path }) => ({ command: `exec chainlit run ${path} --headless --host 0.0.0.0 --port $PORT` }),
   },
   {
     framework: 'Streamlit',
     library: 'streamlit',
-    starts: /\.set_page_config\(|\.navigation\(/,
+    starts: (module) => hasCall(module, /\.(?:set_page_config|navigation)$/),
     start: ({ path }) => ({
       command: `exec streamlit run ${path} --server.port $PORT --server.address 0.0.0.0 --server.headless true --browser.gatherUsageStats false`,
     }),
@@ -49,29 +50,29 @@ const screens: readonly Screen[] = [
   {
     framework: 'NiceGUI',
     library: 'nicegui',
-    starts: /\bui\.run\(/,
+    starts: (module) => hasCall(module, /^(?:ui|nicegui\.ui)\.run$/),
     required: true,
     // The framework's own default, regardless of $PORT.
-    start: (found) => ({ command: formatScriptCommand(found), port: findPortInFile(found.source.text) ?? 8080 }),
+    start: (found) => ({ command: formatScriptCommand(found), port: findPythonPort(found.source.module) ?? 8080 }),
   },
   {
     framework: 'Dash',
     library: 'dash',
-    starts: /=\s{0,9}(?:dash\.)?Dash\(/,
+    starts: (module) => hasCall(module, /^(?:dash\.)?Dash$/),
     required: true,
     start: createDashStart,
   },
   {
     framework: 'Mesop',
     library: 'mesop',
-    starts: /@(?:me|mesop)\.page\(/,
+    starts: (module) => hasDecorator(module, /^(?:me|mesop)\.page$/),
     start: (at) => {
       const { source, sources } = at;
       // The page is mounted into an application that the same file serves.
-      if (/\buvicorn\.run\(/.test(source.text))
-        return { command: formatScriptCommand(at), port: findPortInFile(source.text) };
+      if (hasCall(source.module, /^uvicorn\.run$/))
+        return { command: formatScriptCommand(at), port: findPythonPort(source.module) };
       const { folder, module } = locateModule(source, sources);
-      const name = /^[ \t]{0,9}import mesop as (\w{1,40})/m.exec(source.text)?.[1] ?? 'mesop';
+      const name = source.module.imports.find((each) => each.module === 'mesop')?.as ?? 'mesop';
       return {
         command: `exec gunicorn --bind 0.0.0.0:$PORT --threads 8${folder === '.' ? '' : ` --chdir ${quoteShellWord(folder)}`} ${quoteShellWord(`${module}:${name}`)}`,
         needs: ['gunicorn'],
@@ -81,7 +82,7 @@ const screens: readonly Screen[] = [
   {
     framework: 'marimo',
     library: 'marimo',
-    starts: /=\s{0,9}(?:marimo|mo)\.App\(/,
+    starts: (module) => hasCall(module, /^(?:marimo|mo)\.App$/),
     required: true,
     start: ({ path }) => ({
       command: `exec marimo run ${path} --headless --no-token --host 0.0.0.0 --port $PORT`,
@@ -90,21 +91,23 @@ const screens: readonly Screen[] = [
   {
     framework: 'Shiny',
     library: 'shiny',
-    starts: /^app\s{0,9}=\s{0,9}App\(|from shiny\.express/m,
+    starts: (module) => hasAppVariable(module, /^(?:shiny\.)?App$/) || hasImport(module, 'shiny.express'),
     required: true,
     start: ({ path }) => ({ command: `exec shiny run --host 0.0.0.0 --port $PORT ${path}` }),
   },
   {
     framework: 'Solara',
     library: 'solara',
-    starts: /@(?:solara|sl)\.component\s{0,9}\ndef Page\b/,
+    starts: (module) =>
+      hasDecorator(module, /^(?:solara|sl)\.component$/) &&
+      (module.variables.has('Page') || module.functions.some(({ name }) => name === 'Page')),
     required: true,
     start: ({ path }) => ({ command: `exec solara run ${path} --host 0.0.0.0 --port $PORT --production` }),
   },
   {
     framework: 'Panel',
     library: 'panel',
-    starts: /\.servable\(/,
+    starts: (module) => hasCall(module, /\.servable$/),
     required: true,
     start: ({ path }) => ({
       command: `exec panel serve ${path} --address 0.0.0.0 --port $PORT --allow-websocket-origin='*' --use-xheaders`,
@@ -113,7 +116,7 @@ const screens: readonly Screen[] = [
   {
     framework: 'Bokeh',
     library: 'bokeh',
-    starts: /\bcurdoc\(\)/,
+    starts: (module) => hasCall(module, /(?:^|\.)curdoc$/),
     required: true,
     start: ({ path }) => ({
       command: `exec bokeh serve ${path} --address 0.0.0.0 --port $PORT --allow-websocket-origin='*' --use-xheaders`,
@@ -122,40 +125,67 @@ const screens: readonly Screen[] = [
   {
     framework: 'FastHTML',
     library: 'fasthtml',
-    starts: /\bserve\(/,
+    starts: (module) => hasCall(module, /(?:^|\.)serve$/),
     required: true,
-    start: (found) => ({ command: formatScriptCommand(found), port: findPortInFile(found.source.text) }),
+    start: (found) => ({ command: formatScriptCommand(found), port: findPythonPort(found.source.module) }),
   },
   {
     framework: 'Gradio',
     library: 'gradio',
-    starts: /\.launch\(/,
+    starts: (module) => hasCall(module, /\.launch$/),
     start: (found) => ({
       command: `export GRADIO_SERVER_PORT=$PORT; ${formatScriptCommand(found)}`,
       environment: { GRADIO_SERVER_NAME: '0.0.0.0', GRADIO_ANALYTICS_ENABLED: 'False' },
-      port: findPortInFile(found.source.text),
+      port: findPythonPort(found.source.module),
     }),
   },
 ];
 
+/** Returns whether the module itself holds an object of this class. */
+function hasAppVariable({ variables }: PythonModule, callee: RegExp): boolean {
+  return [...variables.values()].some(({ value }) => value.kind === 'call' && callee.test(value.call.callee));
+}
+
 /**
- * Uses the module's server object if there is one; otherwise the module's application runs itself on the given port.
+ * Uses the module's server object if there is one, or lets the module's application run itself on the given port. An
+ * application that only a function has cannot be imported, so its file is run.
  */
-function createDashStart({ source, sources }: ScreenContext): ReturnType<Screen['start']> {
+function createDashStart(found: ScreenContext): ReturnType<Screen['start']> {
+  const { source, sources } = found;
   const { folder, module } = locateModule(source, sources);
   const at = folder === '.' ? '' : ` --chdir ${quoteShellWord(folder)}`;
-  const server =
-    /^(\w{1,40})\s{0,9}=\s{0,9}\w{1,40}\.server\b/m.exec(source.text)?.[1] ??
-    /^from [\w.]{1,100} import [^\n]{0,200}\b(server)\b/m.exec(source.text)?.[1];
+  const server = findDashServer(source.module);
   if (server !== undefined)
     return {
       command: `exec gunicorn --bind 0.0.0.0:$PORT --threads 8${at} ${quoteShellWord(`${module}:${server}`)}`,
       needs: ['gunicorn'],
     };
-  const app = /^(\w{1,40})\s{0,9}=\s{0,9}(?:dash\.)?Dash\(/m.exec(source.text)?.[1] ?? 'app';
+  const own = source.module.assignments.find(
+    ({ value }) => value.kind === 'call' && /^(?:dash\.)?Dash$/.test(value.call.callee),
+  )?.name;
+  const app = own ?? (isImported(source.module, 'app') ? 'app' : undefined);
+  // Dash reads HOST and PORT, unless its call of run has others.
+  if (app === undefined)
+    return {
+      command: formatScriptCommand(found),
+      environment: { HOST: '0.0.0.0' },
+      port: findPythonPort(source.module),
+    };
   const code = `import os, sys; sys.path.insert(0, '${folder}'); from ${module} import ${app} as it; it.run(host='0.0.0.0', port=int(os.environ['PORT']))`;
   // The last argument only identifies the app in process lists.
   return { command: `exec python -c ${quoteShellWord(code)} ${quoteShellWord(source.path)}` };
+}
+
+/** Finds the variable `server = app.server`, or a server that is imported. */
+function findDashServer({ variables, imports }: PythonModule): string | undefined {
+  const own = [...variables].find(
+    ([, { value }]) => value.kind === 'name' && /^\w{1,40}\.server$/.test(value.name),
+  )?.[0];
+  return own ?? (isImported({ imports }, 'server') ? 'server' : undefined);
+}
+
+function isImported({ imports }: Pick<PythonModule, 'imports'>, name: string): boolean {
+  return imports.some(({ names }) => names.some(({ as }) => as === name));
 }
 
 /** Finds the first framework whose library a likely file imports. A file that starts it scores higher than a helper. */
@@ -166,9 +196,12 @@ export function findScreen(
 ): PythonStart | undefined {
   for (const each of screens) {
     const best = selectLikeliest(sources, (source) => {
-      const starts = each.starts.test(source.text);
+      // Naming the library is cheaper to check than parsing; launching pages of other modules is Gradio's alone.
+      if (!source.text.includes(each.library) && each.library !== 'gradio') return undefined;
+      if (each.library === 'gradio' && !/gradio|\.launch\b/.test(source.text)) return undefined;
+      const starts = each.starts(source.module);
       if (!isScreenSource(each, source, starts, names)) return undefined;
-      return { score: (starts ? 25 : 0) + (isScript(source.text) ? 10 : 0), found: starts };
+      return { score: (starts ? 25 : 0) + (source.module.isScript ? 10 : 0), found: starts };
     });
     if (best !== undefined)
       return toPythonStart(each, createScreenContext(tree, sources, findLeader(best.source, sources)), names);
@@ -182,14 +215,15 @@ function createScreenContext(tree: Tree, sources: readonly Source[], source: Sou
 
 function isScreenSource(
   { library, required }: Screen,
-  { path, text, weight }: Source,
+  source: Source,
   starts: boolean,
   names: ReadonlySet<string>,
 ): boolean {
-  if (path.split('/').includes('pages') || (!starts && required === true)) return false;
+  if (source.path.split('/').includes('pages') || (!starts && required === true)) return false;
   // A main file may launch pages that its other modules define.
-  const launches = starts && library === 'gradio' && names.has('gradio') && (isScript(text) || weight > 5);
-  return launches || hasImport(text, library);
+  const launches =
+    starts && library === 'gradio' && names.has('gradio') && (source.module.isScript || source.weight > 5);
+  return launches || hasLibraryImport(source, library);
 }
 
 function toPythonStart(
@@ -203,8 +237,10 @@ function toPythonStart(
     ...how,
     framework,
     because: `${at.source.path} imports ${library}.`,
+    file: at.source.path,
     weight: at.source.weight,
     known: names.has(packageName),
+    certainty: names.has(packageName) ? 'likely' : 'guessed',
     needs: [packageName, ...needs].filter((each) => !names.has(each)),
   };
 }
@@ -257,7 +293,7 @@ function shouldPrecede(source: Source, otherSource: Source): boolean {
   return (
     isAbove &&
     leading.has(posix.basename(source.path)) &&
-    listModuleNames(source, otherSource).some((name) => hasImport(source.text, name))
+    listModuleNames(source, otherSource).some((name) => hasLibraryImport(source, name))
   );
 }
 
@@ -266,5 +302,5 @@ function listModuleNames(source: Source, otherSource: Source): string[] {
   const dotted = otherSource.path.replace(/(?:\/__init__)?\.py$/, '').replaceAll('/', '.');
   const folder = posix.dirname(source.path).replaceAll('/', '.');
   const names = [dotted, dotted.replace(/^src\./, ''), folder === '.' ? dotted : dotted.replace(`${folder}.`, '')];
-  return [...new Set(names)].filter((name) => name !== '').map((name) => name.replaceAll('.', String.raw`\.`));
+  return [...new Set(names)].filter((name) => name !== '');
 }

@@ -1,10 +1,13 @@
 // Lists the Python files that may start the app, with the evidence for each.
 import { posix } from 'node:path';
 import type { Tree } from '../../../tree.ts';
+import { hasImport, hasRelativeImport, parsePython, type PythonModule } from '../../syntax/python.ts';
 
 export interface Source {
   readonly path: string;
   readonly text: string;
+  /** Parsed when it is first read: most files of a repository never are. */
+  readonly module: PythonModule;
   /** Higher is more likely: based on location, name, and whether the README starts it. */
   readonly weight: number;
 }
@@ -44,7 +47,30 @@ export function listPythonSources(tree: Tree): Source[] {
     .map(({ path }) => ({ path, weight: weigh(path) + (named.has(path) ? 30 : 0) }))
     .toSorted((one, other) => other.weight - one.weight || (one.path < other.path ? -1 : 1))
     .slice(0, maximumSources)
-    .map(({ path, weight }) => ({ path, weight, text: tree.readFile(path, sourceBytes) ?? '' }));
+    .map(({ path, weight }) => createSource(path, weight, tree.readFile(path, sourceBytes) ?? ''));
+}
+
+/** Makes a function that finds one of the sources by its path. */
+export function createSourceLookup(sources: readonly Source[]): (path: string) => Source | undefined {
+  const known = new Map(sources.map((source) => [source.path, source]));
+  return (path) => known.get(path);
+}
+
+/** Reads one file, which may be in a folder that is not searched for a start; undefined if there is none. */
+export function readSource(tree: Tree, path: string): Source | undefined {
+  const text = tree.readFile(path, sourceBytes);
+  return text === undefined ? undefined : createSource(path, weigh(path), text);
+}
+
+function createSource(path: string, weight: number, text: string): Source {
+  return {
+    path,
+    weight,
+    text,
+    get module() {
+      return parsePython(text);
+    },
+  };
 }
 
 /** Names of examples and experiments. */
@@ -78,23 +104,17 @@ export function selectLikeliest<T>(
   return best;
 }
 
-/** Returns whether the file runs when started by name, rather than only when imported. */
-export function isScript(text: string): boolean {
-  return /^if __name__\s{0,9}==\s{0,9}["']__(?:main|mp_main)__["']|^if __name__ in /m.test(text);
-}
-
-/** Returns whether the file imports a library, at the top or inside a function. */
-export function hasImport(text: string, library: string): boolean {
-  return new RegExp(String.raw`^[ \t]{0,40}(?:import|from)[ \t]{1,9}${library}\b`, 'm').test(text);
+/** Returns whether the file imports a library. Most files do not name it at all, so few are parsed. */
+export function hasLibraryImport(source: Source, library: string): boolean {
+  return source.text.includes(library.split('.').at(-1) ?? library) && hasImport(source.module, library);
 }
 
 /** Returns how python starts the file: as a module of its package if it imports its neighbours that way. */
-export function toPythonArguments(tree: Tree, source: Pick<Source, 'path' | 'text'>): string[] {
+export function toPythonArguments(tree: Tree, source: Source): string[] {
   const folder = posix.dirname(source.path);
   const inPackage = folder !== '.' && tree.has(`${folder}/__init__.py`);
   const top = folder.split('/')[0] ?? '';
-  const asModule =
-    inPackage && (/^[ \t]{0,40}from[ \t]{1,9}\./m.test(source.text) || hasImport(source.text, top.replace(/\W/g, '')));
+  const asModule = inPackage && (hasRelativeImport(source.module) || hasImport(source.module, top.replace(/\W/g, '')));
   return asModule
     ? [
         '-m',

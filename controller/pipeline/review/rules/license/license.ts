@@ -2,6 +2,7 @@
 // licences.
 import { parse } from 'yaml';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
+import { listImages } from '../../../components.ts';
 import { approvalRule, type LicensePolicy, type PolicyVerdict } from '../../../contract.ts';
 import { parseJson, parseToml, readField, readKeys, readText, readTexts } from '../../../manifest.ts';
 import { keepHead, toOneLine } from '../../../text.ts';
@@ -42,10 +43,10 @@ type LicenseSource = { readonly kind: Kind; readonly file: string; readonly reas
 export const license: Rule = {
   name: 'license',
   check({ tree, input }) {
-    const folders = input.path === '.' ? ['.'] : [input.path, '.'];
+    const folders = new Set([...listImages(input).map((image) => image.input.path), input.path, '.']);
     const policy = input.licenses;
     for (const read of [judgeLicenseFiles, (below: Tree) => judgeDeclarations(below, policy)]) {
-      const sources = folders.flatMap((folder) =>
+      const sources = [...folders].flatMap((folder) =>
         read(tree.getSubtree(folder), policy).map((each) => ({
           ...each,
           file: folder === '.' ? each.file : `${folder}/${each.file}`,

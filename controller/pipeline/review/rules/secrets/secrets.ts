@@ -5,6 +5,7 @@ import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { stringify } from 'smol-toml';
 import { z } from 'zod';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
+import { listImages } from '../../../components.ts';
 import { toOneLine, keepTail } from '../../../text.ts';
 import type { ReviewContext, Rule } from '../../review.ts';
 import { isCheckedSecret, isPublicPath, isSamplePath, isServerKey } from './formats.ts';
@@ -87,8 +88,10 @@ function toFinding(leak: Leak, context: ReviewContext): Finding {
 
 /** An app in a folder named examples is not an example. */
 function isUsed({ File }: Leak, { input }: ReviewContext): boolean {
-  const inApp = posix.relative(input.path, File);
-  return !isSamplePath(inApp.startsWith('..') ? File : inApp);
+  return listImages(input).some(({ input: { path } }) => {
+    const inApp = posix.relative(path, File);
+    return !isSamplePath(inApp.startsWith('..') ? File : inApp);
+  });
 }
 
 function isForBrowsers({ RuleID, File, StartLine }: Leak, { tree }: ReviewContext): boolean {

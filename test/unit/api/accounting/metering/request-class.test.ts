@@ -31,8 +31,11 @@ const record: GatewayRecord = {
   isLost: false,
 };
 const isFree = compileFreeRule([{ path: '/free/**' }, { statuses: ['404'] }, { path: '/api/*', statuses: ['4xx'] }]);
-const app: HostKind = { kind: 'app', app: { slug: 'hello', healthPath: '/healthz', submitter: 'author', isFree } };
-const unowned: HostKind = { kind: 'app', app: { slug: 'hello', healthPath: '/healthz', submitter: undefined, isFree } };
+const app: HostKind = { kind: 'app', app: { slug: 'hello', healthPaths: ['/healthz'], submitter: 'author', isFree } };
+const unowned: HostKind = {
+  kind: 'app',
+  app: { slug: 'hello', healthPaths: ['/healthz'], submitter: undefined, isFree },
+};
 
 const table: readonly (readonly [RequestClass, Partial<GatewayRecord>, (HostKind | 'inside' | 'author')?])[] = [
   ['use', {}],
@@ -105,6 +108,29 @@ test('the app of a host is found with the settings of its author, and again once
     metadata: { ...hello.metadata, resourceVersion: '2' },
   });
   assert.equal(free(), true);
+});
+
+test("a component's own host name counts for its app, and its health path is known as visitors request it", () => {
+  const hello = sampleApp('hello');
+  const values = JSON.stringify({
+    components: [
+      { name: 'web', kind: 'web', path: '.', healthPath: '/up' },
+      { name: 'api', kind: 'web', path: '.', healthPath: '/ready', route: { path: '/api', stripPath: true } },
+      { name: 'docs', kind: 'web', path: '.', route: { subdomain: 'docs' } },
+      { name: 'jobs', kind: 'worker', path: '.', port: 9000, healthPath: '/pricing' },
+    ],
+  });
+  const { apps } = sampleApps({ ...hello, status: { settings: { commit: 'c', values } } });
+  const hostOf = createHostIndex({ apps, site, platformHost: 'moorage.test' });
+  const found = hostOf('hello--docs.apps.test');
+  assert.ok(found.kind === 'app');
+  assert.equal(found.app.slug, 'hello');
+  assert.deepEqual(found.app.healthPaths, ['/up', '/api/ready']);
+  assert.equal(hostOf('hello.apps.test').kind, 'app');
+  assert.deepEqual(
+    ['hello--other.apps.test', 'other--docs.apps.test'].map((host) => hostOf(host).kind),
+    ['unknown', 'unknown'],
+  );
 });
 
 test('who submitted an app without a key is known by his address, behind a proxy and from day to day', () => {

@@ -147,6 +147,14 @@ const verdicts: readonly {
     message: /copies \/x/,
   },
   {
+    name: 'the folder of git',
+    output: `${excerpt(2)}error: failed to solve: failed to compute cache key: failed to calculate checksum of ref abc::def: "/.git": not found\n`,
+    rule: 'build/file-missing',
+    line: 2,
+    message: /copies \/\.git, but it does not exist/,
+    fix: /no \.git folder\. Declare ARG SOURCE_COMMIT in the Dockerfile/,
+  },
+  {
     name: 'a folder to copy by a pattern',
     output: `${excerpt(2)}error: failed to solve: failed to compute cache key: failed to calculate checksum of ref abc::def: failed to walk /tmp/buildkit-mount305/config: lstat /tmp/buildkit-mount305/config: no such file or directory\n`,
     rule: 'build/file-missing',

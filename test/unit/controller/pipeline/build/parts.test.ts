@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'smol-toml';
 import { test } from 'vitest';
-import { BuildLog, findExposedPort, warnAboutVolumes } from '../../../../../controller/pipeline/build/build.ts';
+import { BuildLog } from '../../../../../controller/pipeline/build/build-log.ts';
+import { findExposedPort, warnAboutVolumes } from '../../../../../controller/pipeline/build/image-config.ts';
 import {
   formatDaemonConfig,
   formatSourcePolicy,
@@ -101,12 +102,19 @@ test("denies the platform's own repositories and git as sources of a build", () 
   );
 });
 
-test("passes the author's build arguments, but not Moorage's", () => {
+test("passes the author's build arguments and the commit, but not Moorage's or the date", () => {
   const input = sampleInput();
   const args = buildImageArguments({
     input: {
       ...input,
-      build: { ...input.build, args: [{ name: 'A', value: 'b c' }], env: [{ name: 'E', value: 'f' }] },
+      build: {
+        ...input.build,
+        args: [
+          { name: 'A', value: 'b c' },
+          { name: 'GIT_SHA', value: 'own' },
+        ],
+        env: [{ name: 'E', value: 'f' }],
+      },
     },
     address: 'unix:///s',
     time: 5,
@@ -124,11 +132,39 @@ test("passes the author's build arguments, but not Moorage's", () => {
   assert.deepEqual(options, [
     'filename=My Dockerfile',
     'cmdline=docker/dockerfile',
-    'build-arg:SOURCE_DATE_EPOCH=5',
     'build-arg:A=b c',
+    'build-arg:GIT_SHA=own',
+    `build-arg:SOURCE_COMMIT=${input.commit}`,
+    `build-arg:GIT_COMMIT=${input.commit}`,
+    `build-arg:COMMIT_SHA=${input.commit}`,
   ]);
   assert.ok(args.includes('dockerfile=/c/d') && args.includes('context=/c'));
   assert.ok(!args.includes('--export-cache'));
+  assert.match(args[args.indexOf('--output') + 1] ?? '', /(?:^|,)source-date-epoch=5(?:,|$)/);
+});
+
+test('passes the bridge as a build context, and builds the last stage of an extended Dockerfile', () => {
+  const input = sampleInput();
+  const solve = {
+    input: { ...input, build: { ...input.build, target: 'app' } },
+    address: 'unix:///s',
+    time: 5,
+    policyFile: '/p',
+    metadataFile: '/m',
+    environment: {},
+  };
+  const notes = {
+    authored: true,
+    context: '/c',
+    dockerfile: '/n/Dockerfile',
+    plan: { strategy: 'dockerfile' as const, reason: '' },
+  };
+  const extended = buildImageArguments({ ...solve, notes: { ...notes, extended: '/c/Dockerfile', bridge: true } });
+  assert.ok(extended.includes('context:moorage-bridge=local:moorage-bridge'));
+  assert.ok(extended.includes('moorage-bridge=/usr/lib/moorage'));
+  assert.ok(!extended.includes('target=app'));
+  const plain = buildImageArguments({ ...solve, notes });
+  assert.ok(plain.includes('target=app') && !plain.join(' ').includes('moorage-bridge'));
 });
 
 test('parses lint findings with rule, line and fix', () => {
@@ -181,6 +217,20 @@ test("filters the builder's own progress from the log, in any chunks, but not fr
     assert.equal(log.end(), said);
     assert.equal(Buffer.concat(passed).toString(), '#6 [2/3] RUN make\n#6 0.1 writing é\n#6 DONE 1s\nerror: no');
   }
+});
+
+test('begins each line of a component with its name, in any chunks, and leaves blank lines out', () => {
+  const passed: string[] = [];
+  const log = new BuildLog(
+    (chunk) => {
+      passed.push(chunk.toString());
+    },
+    1000,
+    'api | ',
+  );
+  for (const chunk of ['#1 on', 'e\n\n#2 tw', 'o\n', 'last']) log.add(Buffer.from(chunk));
+  log.end();
+  assert.equal(passed.join(''), 'api | #1 one\napi | #2 two\napi | last');
 });
 
 test('recognizes tokens that may be public', () => {

@@ -1,7 +1,7 @@
 // What planned steps report about themselves, read from the log.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { StepReports } from '../../../../../controller/pipeline/build/build.ts';
+import { StepReports } from '../../../../../controller/pipeline/build/build-log.ts';
 
 function read(log: string, size = log.length): ReturnType<typeof summary> {
   const reports = new StepReports();

@@ -43,7 +43,7 @@ const wrong: readonly (readonly [name: string, text: string, line: number | unde
     'a section that there is not',
     'web: {}\n',
     1,
-    /Unknown setting web.*source, build, run, services, agents, metering, listing, author/,
+    /Unknown setting web.*source, build, run, components, services, agents, mcp, metering, listing, author/,
   ],
   ['a number out of range', 'run:\n  port: 99999\n', 2, /run\.port.*65535/],
   [
@@ -81,10 +81,15 @@ const wrong: readonly (readonly [name: string, text: string, line: number | unde
   ['an anchor', 'run: &a {}\nbuild: *a\n', 1, /aliases/],
   ['__proto__', 'run:\n  __proto__: {port: 1}\n', 2, /Unknown setting run\.__proto__/],
   ['control characters in the message', 'run:\n  "a\\e[31m\\u202eb": 1\n', 2, /Unknown setting/],
-  ['more than is kept', `run:\n  env: [{name: A, value: "${'x'.repeat(3_000)}"}]\n`, undefined, /the maximum is 2000/],
   ['a file too large', `# ${'x'.repeat(17_000)}\n`, undefined, /16 KiB/],
   ['nesting without an end', `run: ${'['.repeat(8_000)}`, undefined, /YAML|nested/],
   ['deep nesting', `run: ${'['.repeat(100)}${']'.repeat(100)}`, 1, /nested too deep/],
+  [
+    'a component with the name of a service',
+    'components:\n  - {name: web}\n  - {name: db, kind: worker}\nservices:\n  - {name: db, type: postgres}\n',
+    undefined,
+    /a component and a service are both named db/,
+  ],
 ];
 
 for (const [name, text, line, says] of wrong) {
@@ -178,7 +183,7 @@ test('fits the largest settings into a termination message together with finding
   const finding = { rule: 'r/r', severity: 'warning' as const, message: 'm'.repeat(900), fix: 'n'.repeat(500) };
   const text = formatTermination({
     findings: Array.from({ length: 20 }, () => finding),
-    plan: { strategy: 'node', reason: 'r'.repeat(390) },
+    plan: { strategy: 'node', reason: 'r'.repeat(390), certainty: 'guessed', otherwise: 'o'.repeat(290) },
     settings,
   });
   assert.ok(Buffer.byteLength(text) <= 4096);

@@ -98,6 +98,25 @@ test('rejects pages at the root with a server below, and warns about a server at
   );
 });
 
+test('says nothing of pages that a plugin of Maven or Gradle builds', () => {
+  const spring = '<project><parent><groupId>org.springframework.boot</groupId></parent>';
+  const plugin = (folder: string): string =>
+    `${spring}<plugin><artifactId>frontend-maven-plugin</artifactId><workingDirectory>${folder}</workingDirectory></plugin></project>`;
+  const gradle =
+    'plugins { id "org.springframework.boot"; id "com.github.node-gradle.node" }\nnode { nodeProjectDir = file("frontend") }\n';
+  for (const files of [
+    { 'pom.xml': plugin('frontend') },
+    { 'pom.xml': plugin('${project.basedir}/frontend/') },
+    { 'build.gradle': gradle, gradlew: '' },
+  ])
+    assert.deepEqual(plan({ ...files, ...below('frontend', vite) }).findings, [], Object.values(files)[0]);
+  const { findings } = plan({ 'pom.xml': plugin('web'), ...below('frontend', vite) });
+  assert.deepEqual(
+    findings.map(({ rule }) => rule),
+    ['plan/unbuilt'],
+  );
+});
+
 test('treats an API-only server as half of an app whose pages are built below', () => {
   const api = { 'requirements.txt': 'fastapi', 'main.py': 'from fastapi import FastAPI\napp = FastAPI()\n' };
   assert.match(
@@ -154,5 +173,66 @@ test("prefers an author's Dockerfile anywhere to what the files suggest", () => 
   assert.match(
     plan({ Dockerfile: { linkTo: 'docker/Dockerfile.oracle' }, 'docker/Dockerfile.oracle': dockerfile }).plan.reason,
     /has a Dockerfile,/,
+  );
+});
+
+test('is less sure of a Dockerfile that it chose among several, or whose name says little', () => {
+  const dockerfile = 'FROM python\nCOPY . .\nCMD ["python", "app.py"]\n';
+  const chosen = (files: Files): unknown => [plan(files).plan.certainty, plan(files).plan.otherwise];
+  assert.deepEqual(chosen({ 'docker/Dockerfile': dockerfile }), ['certain', undefined]);
+  assert.deepEqual(chosen({ 'docker/Dockerfile': dockerfile, 'docker/Dockerfile.alpine': dockerfile }), [
+    'likely',
+    'Another Dockerfile is docker/Dockerfile.alpine: set build.dockerfile in moorage.yaml to build it.',
+  ]);
+  assert.deepEqual(chosen({ 'a.f90': '', 'docker/Dockerfile.oracle': dockerfile }), ['guessed', undefined]);
+});
+
+test('counts no folder of tests or examples as an app next to others', () => {
+  const files = {
+    ...below('app', python),
+    ...below('integration-tests', express),
+    ...below('test_app', python),
+    ...below('example-next', vite),
+    ...below('__tests__/site', vite),
+  };
+  assert.equal(plan(files).path, 'app');
+  assert.equal(plan(below('demo-app', python)).path, 'demo-app');
+});
+
+test('plans the root if source.path names it, whatever is below', () => {
+  const files = { ...vite, ...below('api', python) };
+  const [finding] = refusal(files).findings;
+  assert.match(finding.fix, /source\.path with its folder, such as api, or source\.path: \. for the top alone/);
+  assert.equal(plan({ ...files, 'moorage.yaml': 'source:\n  path: .\n' }).plan.framework, 'Vite');
+  assert.equal(plan(files, { pinned: ['source.path'] }).plan.framework, 'Vite');
+});
+
+test('names the Dockerfile that builds all apps, or the compose file that starts them apart', () => {
+  const both = { ...below('backend', python), ...below('frontend', vite) };
+  const whole = 'FROM node AS pages\nCOPY frontend/ .\nFROM python\nCOPY backend .\nCMD ["python", "app.py"]\n';
+  assert.match(
+    refusal({ ...both, 'deploy/gpu/Dockerfile.local': whole }).findings[0].fix,
+    /^deploy\/gpu\/Dockerfile\.local builds them into one image: set build\.dockerfile: deploy\/gpu\/Dockerfile\.local in moorage\.yaml/,
+  );
+  const compose = {
+    ...both,
+    'backend/Dockerfile': 'FROM a\nCMD a',
+    'frontend/Dockerfile': 'FROM a\nCMD a',
+    'compose.yaml': 'services:\n  api: {build: ./backend}\n  web: {build: frontend}\n',
+  };
+  assert.match(
+    refusal(compose).findings[0].fix,
+    /^compose\.yaml starts them in a container each; an app here is one container\. Add a Dockerfile/,
+  );
+  const several = (files: Files): string | undefined =>
+    locateApp(sampleInput(), createMemoryTree(files)).platform.find(({ rule }) => rule === 'compose/several-services')
+      ?.fix;
+  assert.match(
+    several(compose) ?? '',
+    /^Choose one in moorage\.yaml: set source\.path to its folder \(\. for the top\)/,
+  );
+  assert.match(
+    several({ ...compose, 'all.Dockerfile': whole }) ?? '',
+    /^all\.Dockerfile builds them into one image: set build\.dockerfile: all\.Dockerfile in moorage\.yaml\. Or choose one/,
   );
 });

@@ -162,7 +162,7 @@ const cases: readonly Case[] = [
     lines: [
       /^COPY --from=node:24\S+ \/usr\/local\/bin\/ \/usr\/local\/bin\/$/m,
       /npm install --global --force bun@\S+ && \{ bun install --frozen-lockfile/,
-      /^COPY --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m,
+      /^COPY --link --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m,
     ],
   },
   {
@@ -198,19 +198,21 @@ const cases: readonly Case[] = [
     lines: [/exec php -S 0\.0\.0\.0:\$PORT -t \./],
   },
   {
-    name: 'Laravel with its pages',
+    name: 'Laravel with its pages and migrations',
     files: {
       'composer.json': '{"require":{"ext-gd":"*"}}',
       'composer.lock': '{}',
       artisan: '',
       'public/index.php': '',
+      'database/migrations/1_a.php': '',
       'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { vite: '6' } }),
     },
     strategy: 'php',
     framework: 'Laravel',
     lines: [
       /composer install --no-dev.*\|\| \{ .*--ignore-platform-req=php; \}$/m,
-      /php artisan serve --host=0\.0\.0\.0 --port=\$PORT/,
+      /\{ \( php artisan migrate --force \) \|\| \{ .*\$DATABASE_URL.* \|\| \{ echo .*; exit 1; \}; \}; exec php artisan serve --host=0\.0\.0\.0 --port=\$PORT \$\(.* --no-reload\)/,
+      /docker-php-ext-install pdo_mysql/,
       /docker-php-ext-install gd/,
     ],
   },
@@ -246,7 +248,7 @@ test("builds a Python app's styles first, and omits their packages from the imag
   assert.equal(plan.strategy, 'python');
   assert.match(dockerfile, /^RUN npm run build \|\| echo "moorage-warning: pages package\.json"$/m);
   assert.match(dockerfile, /^RUN rm -rf node_modules$/m);
-  assert.match(dockerfile, /^COPY --from=frontend --chown=1000:1000 \["\/app\/","\.\/"\]$/m);
+  assert.match(dockerfile, /^COPY --link --from=frontend --chown=1000:1000 \["\/app\/","\.\/"\]$/m);
   const { 'package.json': _, ...plain } = files;
   assert.doesNotMatch(makePlan(createMemoryTree(plain), sampleInput()).dockerfile ?? '', /frontend/);
 });
@@ -305,6 +307,64 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
     message: /This is a bot \(what it starts imports discord\)/,
   },
   {
+    name: 'a window of Python',
+    files: {
+      'requirements.txt': 'requests\n',
+      'main.py': 'import tkinter as tk\nroot = tk.Tk()\nif __name__ == "__main__":\n    root.mainloop()\n',
+    },
+    rule: 'plan/desktop-app',
+    message: /desktop app \(what it starts imports tkinter\)/,
+  },
+  {
+    name: 'a window of Python 2',
+    files: {
+      'setup.py': '',
+      'panel.py': 'import pygtk,glib,gtk,sys\nprint >> sys.stderr, "x"\nif __name__ == "__main__":\n    gtk.main()\n',
+    },
+    rule: 'plan/desktop-app',
+    message: /imports gtk\)/,
+  },
+  {
+    name: 'a server package that a module imports, and no file lists',
+    files: {
+      'launcher.py': 'from scripts.display import show\nif __name__ == "__main__":\n    show()\n',
+      'scripts/display.py': 'import gradio\ndef show():\n    pass\n',
+      'installer.py': 'import subprocess\nif __name__ == "__main__":\n    subprocess.run(["pip"])\n',
+    },
+    rule: 'plan/no-packages',
+    message: /^launcher\.py is started by python\. scripts\/display\.py imports gradio, but no file lists/,
+  },
+  {
+    name: 'an app whose packages are those of its folder, and not those of the root',
+    files: {
+      'pyproject.toml': '[tool.poetry]\npackage-mode = false\n[tool.poetry.dependencies]\npython = ">=3.10"\n',
+      'libs/server/pyproject.toml': '[project]\nname = "server"\ndependencies = ["streamlit"]\n',
+      'libs/server/webui.py': 'import streamlit as st\nst.title("shop")\n',
+    },
+    rule: 'plan/no-packages',
+    message:
+      /^libs\/server\/webui\.py imports streamlit\. pyproject\.toml does not list Streamlit; libs\/server\/pyproject\.toml does\.$/,
+  },
+  {
+    name: 'an installer, which is not the app',
+    files: {
+      'requirements.txt': 'rich\n',
+      'README.md': 'Run `python install.py` first.\n',
+      'install.py': 'import subprocess\nif __name__ == "__main__":\n    subprocess.run(["pip"])\n',
+    },
+    rule: 'plan/no-start',
+    message: /nothing defines how to start/,
+  },
+  {
+    name: 'a Rust program that draws windows',
+    files: {
+      'Cargo.toml': '[package]\nname = "merge"\n[dependencies]\niced = { version = "0.14", features = ["tokio"] }\n',
+      'src/main.rs': 'fn main() {}\n',
+    },
+    rule: 'plan/desktop-app',
+    message: /This is a desktop app \(iced\)/,
+  },
+  {
     name: 'Gradle without its wrapper',
     files: { 'build.gradle': '' },
     rule: 'plan/no-wrapper',
@@ -326,6 +386,82 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
   },
 ];
 
+test.each([
+  [
+    'answers requests as well',
+    { 'main.py': 'import tkinter\nimport http.server\nif __name__ == "__main__":\n    serve()\n' },
+  ],
+  [
+    'lists a server package',
+    { 'requirements.txt': 'waitress\n', 'main.py': 'import tkinter\nif __name__ == "__main__":\n    run()\n' },
+  ],
+])('plans a program that imports a window toolkit and %s', (_, files) => {
+  const tree = createMemoryTree({ 'requirements.txt': 'rich\n', ...files });
+  assert.equal(makePlan(tree, sampleInput()).plan.strategy, 'python');
+});
+
+const servers: readonly (readonly [string, string, Files])[] = [
+  [
+    'Go',
+    'web',
+    { 'go.mod': 'module x\n', 'main.go': main, 'ui.go': 'package main\n\n//go:embed web/build\nvar files embed.FS\n' },
+  ],
+  [
+    'Python',
+    'web',
+    {
+      'requirements.txt': 'fastapi\n',
+      'backend/main.py': 'from fastapi import FastAPI\napp = FastAPI()\n',
+      'web/vite.config.js': 'export default { build: { outDir: "../backend/static" } };',
+    },
+  ],
+  ['PHP', '.', { 'composer.json': '{}', 'public/index.php': '<?php' }],
+  ['Ruby', '.', { Gemfile: 'gem "sinatra"\ngem "puma"\n', 'config.ru': 'run App\n' }],
+];
+
+test.each(servers)('builds pages of a %s server in the environment of every Node build', (_, folder, files) => {
+  const path = folder === '.' ? 'package.json' : `${folder}/package.json`;
+  const list = (dependencies: object, homepage?: string): string[] => {
+    const manifest = { homepage, scripts: { build: 'react-scripts build' }, dependencies };
+    const { dockerfile = '' } = makePlan(createMemoryTree({ ...files, [path]: json(manifest) }), sampleInput());
+    const [before = ''] = dockerfile.split(/^RUN .*npm run build/m);
+    assert.notEqual(before, dockerfile, 'it builds the pages');
+    return before.match(/^ENV CI=.*/gm) ?? [];
+  };
+  const usual = 'ENV CI=true npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false';
+  assert.deepEqual(list({ vite: '6' }), [usual]);
+  const react = { 'react-scripts': '5' };
+  assert.deepEqual(list(react), [usual, 'ENV CI=false SKIP_PREFLIGHT_CHECK=true']);
+  assert.deepEqual(list(react, 'https://author.github.io/shop'), [
+    usual,
+    'ENV CI=false SKIP_PREFLIGHT_CHECK=true PUBLIC_URL=/',
+  ]);
+  // The server may well serve them there.
+  assert.deepEqual(list(react, '/static/pages'), [usual, 'ENV CI=false SKIP_PREFLIGHT_CHECK=true']);
+});
+
+test('builds pages whose script writes them into the folder of a Python server', () => {
+  const files: Files = {
+    'requirements.txt': 'fastapi\n',
+    'backend/main.py': 'from fastapi import FastAPI\napp = FastAPI()\n',
+    'frontend/package.json': json({ scripts: { build: 'vite build' } }),
+    'frontend/vite.config.ts': 'export default { build: { outDir: "../backend/static" } };',
+    'frontend/index.html': '',
+    'package.json': json({ workspaces: ['frontend'] }),
+    'package-lock.json': '{}',
+  };
+  const { plan, dockerfile = '', builds } = makePlan(createMemoryTree(files), sampleInput());
+  assert.match(plan.reason, /The pages of frontend are built into backend\/static\./);
+  assert.match(dockerfile, /^WORKDIR "\/app\/frontend"$/m);
+  // The lock file is the workspace's.
+  assert.match(dockerfile, /^RUN .*npm ci \|\| \{ echo "moorage-warning: lockfile package-lock\.json"/m);
+  assert.match(dockerfile, /^RUN npm run build \|\| echo "moorage-warning: pages frontend\/package\.json"$/m);
+  assert.match(dockerfile, /^COPY --link --from=frontend --chown=1000:1000 \["\/app\/","\.\/"\]$/m);
+  assert.deepEqual(builds, ['frontend']);
+  const committed = { ...files, 'backend/static/index.html': '' };
+  assert.doesNotMatch(makePlan(createMemoryTree(committed), sampleInput()).dockerfile ?? '', /AS frontend/);
+});
+
 test('does not report embedded pages as omitted', () => {
   const [pages] = cases.filter(({ name }) => name.startsWith('Go whose pages have'));
   const tree = createMemoryTree(pages?.files ?? {});
@@ -341,3 +477,11 @@ for (const { name, files, changes, rule, message } of refusals) {
     );
   });
 }
+
+test('a PHP app without Composer keeps the packages that it has in its repository', () => {
+  const files = { 'index.php': '<?php', 'vendor/autoload.php': '<?php' };
+  const listIgnored = (changes: Readonly<Record<string, string>>): readonly string[] =>
+    makePlan(createMemoryTree({ ...files, ...changes }), sampleInput()).ignore ?? [];
+  assert.ok(!listIgnored({}).includes('vendor'));
+  assert.ok(listIgnored({ 'composer.json': '{}' }).includes('vendor'));
+});

@@ -105,7 +105,7 @@ export const cases: readonly Case[] = [
       /--app-dir backend shop\.main:app/,
       /^FROM node:22-bookworm-slim AS frontend$/m,
       /npm run build/,
-      /COPY --from=frontend/,
+      /COPY --link --from=frontend/,
     ],
   },
   {
@@ -156,7 +156,7 @@ export const cases: readonly Case[] = [
     reason: /Procfile/,
     lines: [
       /^COPY \. \.\n# step: manage\.py .*\nRUN .* collectstatic --noinput \|\| echo "moorage-warning: .*\n\nFROM/m,
-      /^COPY --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m,
+      /^COPY --link --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m,
     ],
   },
   {
@@ -585,8 +585,136 @@ export const cases: readonly Case[] = [
     },
     strategy: 'node',
     framework: 'SvelteKit',
-    reason: /led to adapter-node/,
-    lines: [/^ARG GCP_BUILDPACKS=1$/m, /exec node build/],
+    reason: /adapter-auto knows no platform here, so the build takes @sveltejs\/adapter-node 5 instead/,
+    lines: [
+      /npm install --prefix \/opt\/replaced .*@sveltejs\/adapter-node@5 && rm -rf node_modules\/@sveltejs\/adapter-auto/,
+      /exec node build/,
+    ],
+  },
+  {
+    name: 'SvelteKit 1 with adapter-auto, with the adapter of its time',
+    files: {
+      'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '^1.20.4' } }),
+      'svelte.config.js':
+        "import adapter from '@sveltejs/adapter-auto';\nexport default { kit: { adapter: adapter() } };",
+    },
+    strategy: 'node',
+    framework: 'SvelteKit',
+    reason: /@sveltejs\/adapter-node 1 instead/,
+  },
+  {
+    name: 'SvelteKit with an adapter by condition, in the folder that it sets',
+    files: {
+      'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { '@sveltejs/kit': '2' } }),
+      'svelte.config.js':
+        "import vercel from '@sveltejs/adapter-vercel';\nimport node from '@sveltejs/adapter-node';\nexport default { kit: { adapter: process.env.VERCEL ? vercel() : node({ out: 'server' }) } };",
+    },
+    strategy: 'node',
+    framework: 'SvelteKit',
+    reason: /adapter-node is its adapter/,
+    lines: [/exec node server"/],
+  },
+  {
+    name: 'Next.js whose output is commented out',
+    files: {
+      'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16' } }),
+      'app/page.tsx': '',
+      'next.config.js': "module.exports = {\n  // output: 'export',\n};\n",
+    },
+    strategy: 'node',
+    framework: 'Next.js',
+    reason: /next is among its packages\./,
+    lines: [/next start/],
+  },
+  {
+    name: 'a build that asks git for its commit',
+    files: {
+      'package.json': json({ scripts: { build: 'vite build', start: 'node a.js' } }),
+      'vite.config.ts': "const hash = execSync('git rev-parse --short HEAD').toString();\nexport default {};\n",
+    },
+    strategy: 'node',
+    reason: /./,
+    lines: [
+      /install .* git ca-certificates/,
+      /^RUN git init --quiet \/app$/m,
+      /^RUN echo a{40} > \.git\/HEAD$/m,
+      /^RUN rm -rf \.git$/m,
+    ],
+  },
+  {
+    name: 'the files next to a Dockerfile that starts a development server',
+    files: {
+      Dockerfile: 'FROM node:22\nCOPY . .\nRUN npm install\nCMD ["npm", "run", "dev"]\n',
+      'package.json': json({ scripts: { build: 'vite build', dev: 'vite --host' }, devDependencies: { vite: '7' } }),
+      'index.html': '',
+    },
+    strategy: 'node',
+    framework: 'Vite',
+    reason:
+      /^Dockerfile starts a development server \("npm run dev", which is "vite --host"\), so the other files are planned\./,
+  },
+  {
+    name: 'the files next to a Dockerfile whose own script starts a development server',
+    files: {
+      Dockerfile: 'FROM python:3.12\nWORKDIR /app\nCOPY . .\nCMD ["/app/start.sh"]\n',
+      'start.sh': '#!/bin/bash\n# watches\nfastapi dev app/main.py --host 0.0.0.0 &\npython watcher.py\nwait\n',
+      'requirements.txt': 'fastapi[standard]',
+      'app/main.py': 'from fastapi import FastAPI\napp = FastAPI()\n',
+    },
+    strategy: 'python',
+    framework: 'FastAPI',
+    reason: /^Dockerfile starts a development server \("\/app\/start\.sh", which is "fastapi dev app\/main\.py/,
+  },
+  {
+    name: 'a Dockerfile whose own script starts a development server for developers alone',
+    files: {
+      Dockerfile: 'FROM python:3.12\nCOPY . .\nENTRYPOINT ["sh", "entrypoint.sh"]\n',
+      'entrypoint.sh': 'if [ -n "$DEV" ]; then fastapi dev app.py; else exec uvicorn app:app --host 0.0.0.0; fi\n',
+      'requirements.txt': 'fastapi[standard]',
+      'app.py': 'from fastapi import FastAPI\napp = FastAPI()\n',
+    },
+    strategy: 'dockerfile',
+    reason: /which is built as is/,
+  },
+  {
+    name: 'Nest next to a Dockerfile that watches its sources',
+    files: {
+      Dockerfile: 'FROM node:22\nCOPY . .\nRUN npm ci\nCMD ["npm", "run", "start:dev"]\n',
+      'package.json': json({
+        scripts: {
+          build: 'nest build',
+          start: 'nest start',
+          'start:dev': 'nest start --watch',
+          'start:prod': 'node dist/main',
+        },
+        dependencies: { '@nestjs/core': '10' },
+      }),
+    },
+    strategy: 'node',
+    framework: 'NestJS',
+    reason: /which is "nest start --watch"\), so the other files are planned\./,
+  },
+  {
+    name: 'the files next to a Dockerfile that a developer enters',
+    files: {
+      Dockerfile: 'FROM python:3.12\nCOPY . .\nCMD sleep infinity\n',
+      'requirements.txt': 'flask',
+      'app.py': flask,
+    },
+    strategy: 'python',
+    framework: 'Flask',
+    reason: /^Dockerfile starts only "sleep infinity", which serves nothing, so the other files are planned\./,
+  },
+  {
+    name: 'a development Dockerfile that the author asks for',
+    files: {
+      Dockerfile: 'FROM python:3.12\nCOPY . .\nCMD sleep infinity\n',
+      'requirements.txt': 'flask',
+      'app.py': flask,
+    },
+    changes: { strategy: 'dockerfile' },
+    strategy: 'dockerfile',
+    reason: /asks for Dockerfile/,
   },
   {
     name: 'SvelteKit with adapter-static',
@@ -666,7 +794,7 @@ export const cases: readonly Case[] = [
     strategy: 'static',
     port: 8080,
     reason: /index\.html makes this a static site/,
-    lines: [/listen 8080;/, /=404;/, /COPY \["\.\/","\/srv\/site\/"\]/],
+    lines: [/listen 8080;/, /=404;/, /COPY --link \["\.\/","\/srv\/site\/"\]/],
   },
   {
     name: 'a single page',
@@ -733,7 +861,44 @@ export const refusals: readonly {
     },
     rule: 'plan/adapter',
     file: 'svelte.config.js',
-    fix: /adapter-auto/,
+    fix: /adapter-node/,
+  },
+  {
+    name: 'a command of the project for a terminal',
+    files: {
+      'pyproject.toml':
+        '[project]\nname = "tidy"\ndependencies = ["click"]\n[project.scripts]\ntidy = "tidy.cli:main"\n',
+      'tidy/cli.py': 'import click\n@click.command()\ndef main():\n    print("tidy")\n',
+    },
+    rule: 'plan/no-server',
+    file: 'pyproject.toml',
+    fix: /run\.command/,
+  },
+  {
+    name: 'a page of Yew that Trunk builds',
+    files: {
+      'Cargo.toml': '[package]\nname = "page"\n[dependencies]\nyew = { version = "0.21", features = ["csr"] }\n',
+      'src/main.rs': 'fn main() {}',
+      'Trunk.toml': '',
+      'index.html': '<link data-trunk rel="css" href="a.css">',
+    },
+    rule: 'plan/browser-program',
+    file: 'Trunk.toml',
+    fix: /trunk build --release.*source\.path: dist/,
+  },
+  {
+    name: 'a server whose page Trunk would have to build',
+    files: {
+      'Cargo.toml': '[workspace]\nmembers = ["server", "frontend"]\n',
+      'server/Cargo.toml': '[package]\nname = "server"\n[dependencies]\naxum = "0.7"\n',
+      'server/src/main.rs': 'fn main() {}',
+      'frontend/Cargo.toml': '[package]\nname = "frontend"\n[dependencies]\nyew = "0.21"\n',
+      'frontend/src/main.rs': 'fn main() {}',
+      'frontend/index.html': '<link data-trunk rel="rust" />',
+    },
+    rule: 'plan/half-app',
+    file: 'frontend/index.html',
+    fix: /Dockerfile that builds both/,
   },
   {
     name: 'a workspace with Next.js below',

@@ -7,7 +7,7 @@ import { plannedLanguages } from '../../../../../crds/languages.ts';
 import { Rejected } from '../../../../../controller/pipeline/contract.ts';
 import { findAppFolder } from '../../../../../controller/pipeline/plan/folder.ts';
 import { makePlan } from '../../../../../controller/pipeline/plan/plan.ts';
-import { findPortInCommand, findPortInFile } from '../../../../../controller/pipeline/plan/port-literal.ts';
+import { findPortInCommand } from '../../../../../controller/pipeline/plan/port-literal.ts';
 import { locateApp, planApp } from '../../../../../controller/pipeline/plan/repository.ts';
 import type { Recipe } from '../../../../../controller/pipeline/plan/recipe.ts';
 import { createMemoryTree } from '../../../../../controller/pipeline/tree.ts';
@@ -24,8 +24,41 @@ for (const { name, files, changes, strategy, framework, reason, lines = [], port
     assert.match(recipe.plan.reason, reason);
     if (port !== undefined) assert.equal(recipe.plan.port, port);
     for (const line of lines) assert.match(recipe.dockerfile ?? '', line);
+    const linked = (recipe.dockerfile ?? '').split('COPY --link').slice(1).join('');
+    assert.doesNotMatch(linked, /^WORKDIR/m, 'a WORKDIR after a linked layer unpacks every layer below it');
   });
 }
+
+test('builds Create React App without treating warnings as errors, for the top of its own host', () => {
+  const environment = (homepage: string | undefined): string | undefined =>
+    /^ENV CI=false SKIP_PREFLIGHT_CHECK=true.*$/m.exec(
+      plan({
+        'package.json': json({
+          homepage,
+          scripts: { build: 'react-scripts build' },
+          dependencies: { 'react-scripts': '5' },
+        }),
+        'src/index.js': '',
+      }).dockerfile ?? '',
+    )?.[0];
+  assert.equal(environment(undefined), 'ENV CI=false SKIP_PREFLIGHT_CHECK=true');
+  assert.equal(environment('https://shop.example/'), 'ENV CI=false SKIP_PREFLIGHT_CHECK=true');
+  assert.equal(environment('.'), 'ENV CI=false SKIP_PREFLIGHT_CHECK=true');
+  assert.equal(environment('https://author.github.io/shop'), 'ENV CI=false SKIP_PREFLIGHT_CHECK=true PUBLIC_URL=/');
+  assert.equal(environment('/shop'), 'ENV CI=false SKIP_PREFLIGHT_CHECK=true PUBLIC_URL=/');
+});
+
+test('keeps the packages of a Node app without a build in a layer apart from its source', () => {
+  const dockerfile = (build: string | undefined): string =>
+    plan({
+      'package.json': json({ scripts: { start: 'node server.js', build }, dependencies: { express: '5' } }),
+      'server.js': '',
+    }).dockerfile ?? '';
+  const last = dockerfile(undefined).split('\nFROM').at(-1) ?? '';
+  assert.match(last, /^COPY --link --from=build .*\nCOPY --link --chown=1000:1000 \["\.","\/app\/"\]$/m);
+  assert.doesNotMatch(dockerfile(undefined), /^COPY \. \.$/m);
+  assert.match(dockerfile('vite build'), /^COPY \. \.$/m);
+});
 
 for (const { name, files, changes, rule, file, fix } of refusals) {
   test(`rejects ${name}`, () => {
@@ -96,27 +129,7 @@ test('searches below a root without an app, and chooses the only app', () => {
   assert.equal(folder({ 'main.go': '', 'page/package.json': '{}', 'page/index.html': '' }), '.');
 });
 
-test('recognizes a fixed port only if the environment cannot change it', () => {
-  const files: readonly (readonly [string, number | undefined])[] = [
-    ['server.listen({ host, port: 4000 })', 4000],
-    ['app.listen(8123)', 8123],
-    ['uvicorn.run(app, host="0.0.0.0", port=8123)', 8123],
-    ['const PORT = 8123;\napp.listen(PORT)', 8123],
-    ['const client = createClient({ host, port: 8123 })', undefined],
-    ['const db = new Pool({ port: 5432 });\napp.listen(3000)', 3000],
-    ['fetch("http://localhost:8123/query")', undefined],
-    ['const PORT = 5000\napp.listen(PORT)', 5000],
-    ['uvicorn.run(app, host="0.0.0.0", port=8000)', 8000],
-    ['parser.add_argument("--port", type=int, default=7860)', 7860],
-    ['listen(80)', undefined],
-    ['// app.listen(3000)', undefined],
-    ['app.listen(port)', undefined],
-    ['app.listen(process.env.PORT ?? 3000)', undefined],
-    ['const { PORT = 3000 } = process.env', undefined],
-    ['port = int(os.environ.get("PORT", 8000))', undefined],
-    ['port=int(os.getenv("APP_PORT", "8000"))', undefined],
-  ];
-  for (const [text, port] of files) assert.equal(findPortInFile(text), port, text);
+test('recognizes a fixed port in a command only if the environment cannot change it', () => {
   const commands: readonly (readonly [string, number | undefined])[] = [
     ['gunicorn -b 0.0.0.0:8000 a:app', 8000],
     ['serve -s dist -l 3000', 3000],
@@ -138,6 +151,47 @@ test('warns about a Node version that no image has', () => {
     findings.map((each) => [each.rule, each.severity]),
     [['plan/node-version', 'warning']],
   );
+});
+
+test('warns about a development Dockerfile if no other file shows how the app is served', () => {
+  const { plan: made, findings } = plan({ Dockerfile: 'FROM node:22\nCOPY . .\nCMD ["npx", "vite"]\n' });
+  assert.deepEqual([made.strategy, made.certainty], ['dockerfile', 'guessed']);
+  assert.deepEqual(
+    findings.map(({ rule, file }) => [rule, file]),
+    [['dockerfile/development', 'Dockerfile']],
+  );
+  for (const text of [
+    'FROM node:22\nCOPY . .\nCMD ["npm", "start"]\n',
+    'FROM php:8-apache\nCOPY . /var/www/html\n',
+    'FROM node:22 AS base\nCMD ["node", "a.js"]\nFROM base\nRUN true\n',
+    'FROM python:3.12\nENTRYPOINT ["sh", "-c", "uvicorn a:app --reload"]\n',
+  ])
+    assert.deepEqual(plan({ Dockerfile: text }).findings, [], text);
+});
+
+test('states how sure a plan is, and the start that it did not choose', () => {
+  const certainty = (files: Files): unknown => plan(files).plan.certainty;
+  assert.equal(certainty({ Dockerfile: 'FROM a' }), 'certain');
+  assert.equal(
+    certainty({ 'requirements.txt': 'flask', 'app.py': flask, Procfile: 'web: gunicorn app:app' }),
+    'certain',
+  );
+  assert.equal(certainty({ 'requirements.txt': 'flask', 'app.py': flask }), 'likely');
+  assert.equal(certainty({ 'requirements.txt': 'rich', 'main.py': 'from lib import go\ngo()\n' }), 'guessed');
+  const both = plan({
+    'requirements.txt': 'fastapi\nstreamlit',
+    'app.py': 'import streamlit as st\nst.set_page_config()\n',
+    'tools/deep/api.py': '',
+    'deep/api.py': fastapi,
+  });
+  assert.equal(both.plan.framework, 'Streamlit');
+  const long = plan({
+    'requirements.txt': 'fastapi\nstreamlit',
+    'app.py': 'import streamlit as st\nst.set_page_config()\n',
+    [`${'d'.repeat(400)}/api.py`]: fastapi,
+  });
+  assert.ok((long.plan.otherwise ?? '').length <= 300 && planSchema.safeParse(long.plan).success);
+  assert.match(both.plan.otherwise ?? '', /^deep\/api\.py holds the FastAPI application "app"\. Set run\.command/);
 });
 
 test('adds no placeholder for a key given for the build', () => {

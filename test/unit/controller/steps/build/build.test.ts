@@ -16,12 +16,14 @@ import {
   complete,
   config,
   createEndedContainer,
+  digest,
   first,
   job,
   createFailedStatus,
   now,
   decideStatus,
   pipelinePod,
+  plan,
   createPolledStatus,
   reviewed,
   second,
@@ -131,7 +133,7 @@ test('gives a fault that the app could have staged one pod and one more Job, and
   assert.ok(created(rebuilt).includes(doubted));
   assert.ok(!created(createSnapshot(app({}, createPolledStatus(second, { history })))).includes(doubted));
   // The Job makes no second pod of its own.
-  assert.match(created(rebuilt), /"action":"FailJob","onExitCodes":\{"operator":"In","values":\[42,43\]\}/);
+  assert.match(created(rebuilt), /"action":"FailJob","onExitCodes":\{"operator":"In","values":\[42,43,44\]\}/);
 });
 
 test('asks a person after five faults, and starts over on a rebuild', () => {
@@ -237,4 +239,73 @@ test("reports a review that needs the operator's approval in its condition, and 
   const allowed = decideStatus(createSnapshot(app({ review: { waivers } }, createPolledStatus(first)), pods));
   assert.deepEqual(listActions(allowed.decision), ['create Job']);
   assert.match(allowed.status.pipeline?.reason ?? '', /changed build settings: spec\.review\.waivers/);
+});
+
+const listed = { components: [{ name: 'web' }, { name: 'api', kind: 'worker' as const, path: 'api' }] } as object;
+const componentImages = [
+  { name: 'web', image: digest('a'), port: 8080, sourceHash: 'v1:w' },
+  { name: 'api', image: digest('b'), sourceHash: 'v1:a' },
+];
+
+function endBuild(
+  spec: object,
+  components: readonly object[] | undefined,
+  said: object = {},
+): ReturnType<typeof decideStatus> {
+  const of = app(spec, createPolledStatus(first));
+  const done = job(first, complete, of);
+  const result = { image: digest('a'), port: 8080, findings: [], ...(components === undefined ? {} : { components }) };
+  const ends = [
+    createCloneEnd(first),
+    createEndedContainer('review', 0, { findings: [], plan, ...said }),
+    createEndedContainer('build', 0, result),
+  ];
+  return decideStatus(
+    createSnapshot(of, { jobs: [done], pipelinePods: [pipelinePod(done, ends, { phase: 'Succeeded' })] }),
+  );
+}
+
+test('records the images of the components that the app lists, wherever it lists them', () => {
+  assert.deepEqual(endBuild(listed, componentImages).status.built?.components, componentImages);
+  const settings = { components: [{ name: 'api', kind: 'web', path: '.' }] };
+  assert.deepEqual(
+    endBuild({}, componentImages, { settings }).status.built?.components,
+    componentImages.filter(({ name }) => name === 'api'),
+  );
+  const { built } = endBuild({}, componentImages).status;
+  assert.equal(built?.image, digest('a'));
+  assert.ok(!('components' in built));
+});
+
+test('counts a pipeline that reports no image for a component, or one of another app, as a fault', () => {
+  for (const components of [
+    undefined,
+    componentImages.slice(0, 1),
+    [...componentImages, { name: 'more', image: `registry.test/apps/other@sha256:${'a'.repeat(64)}` }],
+  ]) {
+    const { built, history } = endBuild(listed, components).status;
+    assert.equal(built, undefined);
+    assert.equal(history?.[0]?.result, 'Faulted');
+  }
+});
+
+test('offers the images of the last build for reuse, and none of them to a rebuild', () => {
+  const offer = (attempt: string | undefined, rebuild: Record<string, string>): unknown => {
+    const built = {
+      image: digest('a'),
+      commit: first,
+      inputsHash: 'x',
+      components: componentImages,
+      ...(attempt === undefined ? {} : { attempt }),
+    };
+    const { decision } = decideStatus(createSnapshot(app(listed, { ...createPolledStatus(second), built }, rebuild)));
+    const made = decision.actions.map(({ action }) => action).find(({ kind }) => kind === 'create');
+    const text = JSON.stringify(made);
+    return /builtImages\\":(\[.*?\])/.exec(text)?.[1]?.replaceAll('\\', '');
+  };
+  const images = componentImages.map(({ image, sourceHash }) => ({ image, sourceHash }));
+  assert.deepEqual(JSON.parse(String(offer(undefined, {}))), images);
+  assert.deepEqual(JSON.parse(String(offer('1', { [annotations.rebuild]: '1' }))), images);
+  assert.equal(offer(undefined, { [annotations.rebuild]: '1' }), undefined);
+  assert.equal(offer('1', { [annotations.rebuild]: '2' }), undefined);
 });

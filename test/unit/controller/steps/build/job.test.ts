@@ -8,6 +8,7 @@ import type { HostedApp } from '../../../../../crds/hosted-app.ts';
 import { annotations, formatCacheRepository, formatImageRepository, labels } from '../../../../../crds/names.ts';
 import { createPushToken } from '../../../../../lib/app-tokens.ts';
 import { canRead } from '../../../../../lib/git/read-token.ts';
+import { computeHash } from '../../../../../lib/kubernetes/index.ts';
 import { parseRepository } from '../../../../../lib/repository.ts';
 import { app, config, first, now } from '../../../../support/operator/scenario.ts';
 
@@ -148,4 +149,69 @@ test("includes waivers in the build's inputs, and keeps the hash without any", (
   assert.ok(!('spec.review.waivers' in hashBuildInputs(app).each));
   const hashes = [app, waived('One.'), waived('Two.')].map((each) => hashBuildInputs(each).hash);
   assert.equal(new Set(hashes).size, 3);
+});
+
+const twoComponents: HostedApp['spec']['components'] = [
+  { name: 'web', kind: 'web', path: 'web' },
+  { name: 'api', kind: 'worker', path: 'api', port: 8000, env: [{ name: 'A', value: '1' }] },
+];
+
+test('an app of one process keeps the hash and the input that it had before there were components', () => {
+  const one = withMeta({ uid });
+  // From the version before components: another value here would rebuild every app after an upgrade.
+  assert.equal(hashBuildInputs(one).hash, 'bd4785ff7c6bf704');
+  const { memoryBytes, url, ...input } = readInput(buildJob(one));
+  assert.deepEqual([memoryBytes, url], [4 * 1024 ** 3, 'https://hello.apps.test']);
+  assert.equal(computeHash(input), 'edcb1a45cba52e24');
+});
+
+test('names fields of one process to the pipeline, and has an app built again that gets them after its components', () => {
+  const volumes = [{ name: 'data', path: '/data', size: '1Gi' }];
+  const run = { volumes, healthPath: '/ready' };
+  assert.deepEqual(readInput(buildJob(app({ run }))).processFields, ['run.healthPath', 'run.volumes']);
+  assert.equal(hashBuildInputs(app({ run })).hash, hashBuildInputs(app()).hash);
+  const image = `registry.test/apps/hello.uid-1@sha256:${'a'.repeat(64)}`;
+  const built = { image, commit: first, inputsHash: 'i', components: [{ name: 'web', image }] };
+  const hash = (changes: object): string => hashBuildInputs(app(changes, { built })).hash;
+  assert.equal(hash({}), hashBuildInputs(app()).hash);
+  assert.notEqual(hash({ run }), hash({}));
+});
+
+test("includes what a component is built from in the build's inputs, and not what it runs with", () => {
+  const hash = (components: HostedApp['spec']['components']): string => hashBuildInputs(app({ components })).hash;
+  const change = (changes: object): string => hash(twoComponents.map((each) => ({ ...each, ...changes })));
+  const before = hash(twoComponents);
+  assert.notEqual(before, hashBuildInputs(app()).hash);
+  for (const changes of [{ path: 'other' }, { build: { target: 'run' } }, { port: 90 }, { command: ['a'] }])
+    assert.notEqual(change(changes), before, JSON.stringify(changes));
+  for (const changes of [{ env: [{ name: 'A', value: '2' }] }, { resources: { cpu: '1' } }, { healthPath: '/x' }])
+    assert.equal(change(changes), before, JSON.stringify(changes));
+});
+
+test('gives a pipeline the components, and the images of the last build that have a hash', () => {
+  const of = app({ components: twoComponents });
+  const image = `registry.test/apps/hello.uid-1@sha256:${'a'.repeat(64)}`;
+  const identity = {
+    ...{ name: 'job', commit: first, inputs: hashBuildInputs(of), number: 1, queuedAt: now, reason: 'first build' },
+    repository: parseRepository(of.spec.source.repo, config.gitHosts),
+  };
+  const input = readInput(
+    buildPipelineJob(of, config, {
+      ...identity,
+      builtImages: [
+        { name: 'web', image, sourceHash: 'v1:x', port: 80 },
+        { name: 'api', image },
+      ],
+    }),
+  );
+  assert.deepEqual(
+    input.components?.map(({ name, port, isMain, imageOf }) => [name, port, isMain, imageOf]),
+    [
+      ['web', undefined, true, 'web'],
+      ['api', 8000, false, 'api'],
+    ],
+  );
+  assert.doesNotMatch(JSON.stringify(input), /"value":"1"/);
+  assert.deepEqual(input.builtImages, [{ image, sourceHash: 'v1:x' }]);
+  assert.equal(readInput(buildJob(of)).builtImages, undefined);
 });

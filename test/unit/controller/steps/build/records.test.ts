@@ -11,7 +11,7 @@ import { formatTermination } from '../../../../../controller/pipeline/message.ts
 import { applyPatch, type StatusFields } from '../../../../../controller/reconcile/outcome.ts';
 import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import { recordOwnership } from '../../../../../controller/steps/build/records.ts';
-import { buildPodTemplate } from '../../../../../controller/steps/deploy/objects.ts';
+import { buildPodTemplate } from '../../../../../controller/steps/deploy/pod-template.ts';
 import type { HistoryEntry, HostedApp, HostedAppStatus } from '../../../../../crds/hosted-app.ts';
 import { annotations } from '../../../../../crds/names.ts';
 import { toPublicStatus } from '../../../../../crds/public-status.ts';

@@ -4,6 +4,7 @@ import { test } from 'vitest';
 import {
   findCrashLine,
   findCrashPosition,
+  findLastLine,
   suggestCrashFix,
   suggestNotFoundFix,
 } from '../../../../../controller/steps/deploy/crash-fixes.ts';
@@ -13,6 +14,7 @@ const cases: readonly (readonly [string, RegExp])[] = [
     'Traceback (most recent call last):\n  File "main.py", line 1\nModuleNotFoundError: No module named \'yaml\'',
     /add it to your dependencies/,
   ],
+  ['sqlalchemy.exc.NoSuchTableError: casbin_rule', /the database has none of this name.*make its tables/],
   ["Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'tsx'", /development dependencies/],
   ['OSError: [Errno 28] No space left on device', /run\.resources\.disk/],
   ["Error: EACCES: permission denied, mkdir '/etc/items'", /unprivileged user.*\/tmp/],
@@ -131,6 +133,104 @@ const cases: readonly (readonly [string, RegExp])[] = [
     'Microsoft.Data.SqlClient.SqlException (0x80131904): A network-related or instance-specific error occurred while establishing a connection to SQL Server.',
     /PostgreSQL \(services/,
   ],
+  [
+    "Error: Cannot find module '/app/src/indux.js'\n  code: 'MODULE_NOT_FOUND',\n  requireStack: []",
+    /start command names a file that is not in the image/,
+  ],
+  [
+    "Error: Cannot find module 'express'\nRequire stack:\n- /app/server.js\n  requireStack: [ '/app/server.js' ]",
+    /add it to your dependencies/,
+  ],
+  [
+    "Error: Cannot find module '/app/node_modules/@swc/helpers/esm/a.js'",
+    /installed package is not in the image.*outputFileTracingIncludes/,
+  ],
+  [
+    '    job.save(async function (err) {\n             ^^^^^\nSyntaxError: missing ) after argument list\n    at createScript (vm.js:56:10)',
+    /Node of the image is an old one.*newer Node/,
+  ],
+  ['SyntaxError: Unexpected end of input\n    at wrapSafe (node:internal/modules/cjs/loader:1378:20)', /last lines/],
+  ['ReferenceError: File is not defined\n    at Object.<anonymous> (/app/node_modules/undici/a.js:1:1)', /too old/],
+  [
+    "FATA[0000] Binary was compiled with 'CGO_ENABLED=0', go-sqlite3 requires cgo to work. This is a stub",
+    /Compile it with CGO_ENABLED=1/,
+  ],
+  [
+    "PHP Fatal error:  require(): Failed opening required '/app/vendor/autoload.php' (include_path='.')",
+    /no folder vendor.*composer install/,
+  ],
+  ['TZInfo::DataSourceNotFound: tzinfo-data is not present.', /gem tzinfo-data/],
+  [
+    'Did you mean to run dotnet SDK commands? Please install dotnet SDK from:\n  https://dot.example',
+    /DLL that is not in the image/,
+  ],
+  ["  * The application 'shop.dll' does not exist.", /DLL that is not in the image/],
+  [
+    "Kernel pid terminated (application_controller) ({noproc,{'Elixir.GenServer',call,['Elixir.Mix.ProjectStack']}})",
+    /calls Mix, which a release does not have/,
+  ],
+  [
+    '  File "/usr/lib/python3.9/site-packages/gradio_client/utils.py", line 866, in get_type\n    if "const" in schema:\nTypeError: argument of type \'bool\' is not iterable',
+    /fails in an installed package \(gradio_client\).*Pin them/,
+  ],
+  [
+    '  File "/usr/lib/python3.9/site-packages/gunicorn/util.py", line 1, in import_app\n    app()\nTypeError: create_app() takes 1 argument',
+    /last lines of its log/,
+  ],
+  ['  File "/app/main.py", line 4, in run\n    x + 1\nTypeError: can only concatenate str', /last lines of its log/],
+  [
+    "  File \"/app/tasks.py\", line 6, in run\n    data.get('hooks')\nAttributeError: 'NoneType' object has no attribute 'get'",
+    /value that is None.*without it\.$/,
+  ],
+  [
+    "  File \"/app/log.py\", line 6, in <module>\n    LOG_LANG.startswith('en')\nAttributeError: 'NoneType' object has no attribute 'startswith'",
+    /value that is None.*LANG to C\.UTF-8/,
+  ],
+  [
+    'ValidationError: 1 validation error for Settings\nopenai.api_key\n  Field required [type=missing]',
+    /env_nested_delimiter.*OPENAI__API_KEY/,
+  ],
+  [
+    '  File "/app/lib/db.py", line 25, in <module>\n    from sqlalchemy.orm.exc import Unmapped\nImportError: cannot import name Unmapped',
+    /pin the package/,
+  ],
+  [
+    "Error [ERR_MODULE_NOT_FOUND]: Cannot find package '/app/.output/server/node_modules/ufo/' imported from /app/a.mjs",
+    /Nuxt \(\.output\)/,
+  ],
+  ['Error: Cannot find module @rollup/rollup-linux-x64-gnu. npm has a bug', /program for each system/],
+  ['PHP Fatal error:  Uncaught Error: Class "App\\Kernel" not found in /app/index.php:5', /require-dev/],
+  ["./app: /lib/libc.so.6: version `GLIBC_2.34' not found (required by ./app)", /newer C library.*same release/],
+  [' FATAL  No build files found in /app/.nuxt/dist/server.', /started without its build/],
+  ["Sinatra could not start, the required gems weren't found!", /bundle add rackup puma/],
+  [
+    'Caused by: java.lang.IllegalArgumentException: Could not resolve placeholder \'a.b\' in value "${a.b}"',
+    /property in this line has no value/,
+  ],
+  ["Process terminated. Couldn't find a valid ICU package installed on the system.", /icu-libs/],
+  [
+    "System.DllNotFoundException: Unable to load shared library 'libgdiplus' or one of its",
+    /apt-get install libgdiplus/,
+  ],
+  [
+    '** (ArgumentError) argument error\n    (kernel) gen_tcp.erl:153: :gen_tcp.connect/4\n    (postgrex) lib/postgrex/protocol.ex:473',
+    /host or port of a server.*type: postgres/,
+  ],
+  ['ArgumentError: `secret_key_base` for production environment must be a type of String`', /SECRET_KEY_BASE/],
+  ['panic: open templates: no such file or directory\n\ngoroutine 1 [running]:', /reads a file or folder/],
+  ['panic: configuration file not found', /reads a file or folder/],
+  [
+    '  File "/app/bot/web/app.py", line 7, in <module>\n    from bot.graph import x\nModuleNotFoundError: No module named \'bot\'',
+    /does not find its own package.*PYTHONPATH/,
+  ],
+  [
+    '  File "/app/bot/web/app.py", line 7, in <module>\nModuleNotFoundError: No module named \'yaml\'',
+    /add it to your dependencies/,
+  ],
+  ["Error: ENOENT: no such file or directory, stat '/app/build/server/index.js'", /started without its build/],
+  ["Error: ENOENT: no such file or directory, open '/app/config.json'", /reads a file or folder/],
+  ['RuntimeError: Your system has an unsupported version of sqlite3. Chroma requires', /pysqlite3-binary/],
+  ['sh: react-scripts: not found\nnpm ERR! code ELIFECYCLE\nnpm ERR! spawn ENOENT', /calls react-scripts/],
   ['Segmentation fault', /last lines of its log/],
   ['', /last lines of its log/],
 ];
@@ -144,10 +244,13 @@ test('reports an app that exits successfully as never having started a server, a
   assert.match(suggestCrashFix("KeyError: 'SERVICE_TOKEN'", 0), /run\.env/);
   assert.match(suggestNotFoundFix('sh: 1: tsx: not found\n'), /calls tsx, which is not in the image/);
   assert.match(suggestNotFoundFix(''), /start command was not found/);
+  assert.match(suggestNotFoundFix('/bin/sh: rake db:migrate && rails s -b 0.0.0.0: not found'), /quoted as one word/);
+  assert.match(suggestNotFoundFix('bash: line 1: tsx: command not found'), /calls tsx/);
   assert.match(
     suggestNotFoundFix('exec: "gunicorn": executable file not found in $PATH'),
     /calls gunicorn, which is not/,
   );
+  assert.match(suggestNotFoundFix('/usr/bin/env: ‘node\\r’: No such file or directory'), /line ends of Windows/);
   assert.match(suggestNotFoundFix('exec: "/start.sh": permission denied: unknown'), /not executable/);
   assert.match(suggestNotFoundFix('failed to create shim task: context canceled'), /the app did not cause/);
 });
@@ -179,12 +282,34 @@ test('finds the line with the reason, and none in a log without one', () => {
       `{"msg":"${'x'.repeat(300)} error while loading shared libraries: libssl.so.1.1: cannot open shared object file"}`,
       `…${'x'.repeat(19)} error while loading shared libraries: libssl.so.1.1: cannot open shared object file"}`,
     ],
+    [
+      "  File \"/app/a.py\", line 6, in run\n    if x.get(y):\n       ^^^^^\nAttributeError: 'NoneType' object has no attribute 'get'",
+      "if x.get(y): AttributeError: 'NoneType' object has no attribute 'get'",
+    ],
+    [
+      '    job.save(async function (err) {\n             ^^^^^\n\nSyntaxError: missing ) after argument list\n    at createScript (vm.js:56:10)',
+      'job.save(async function (err) { SyntaxError: missing ) after argument list',
+    ],
+    [
+      'org.example.BeanException: Error creating bean\n    at a.B.c(D.java:1)\nCaused by: java.lang.IllegalStateException: no port\n    ... 17 more',
+      'Caused by: java.lang.IllegalStateException: no port',
+    ],
+    ['ready\nFATA[0000] no such thing\nbye', 'FATA[0000] no such thing'],
+    [
+      "starting\nKernel pid terminated (application_controller) ('x')\n\nCrash dump is being written",
+      "Kernel pid terminated (application_controller) ('x')",
+    ],
     ['starting\nno errors so far\n', undefined],
     ['starting\n[bot] login failed: no token\nbye', '[bot] login failed: no token'],
     ['', undefined],
   ];
   for (const [log, line] of said) assert.equal(findCrashLine(log), line, log);
   assert.equal(findCrashLine(`ValueError: ${'x'.repeat(500)}`)?.length, 201);
+});
+
+test('finds the last line that is no frame', () => {
+  assert.equal(findLastLine('starting\nthe moon is down\n    at a.js:1\n\n'), 'the moon is down');
+  assert.equal(findLastLine('\n'), undefined);
 });
 
 test('parses a long line quickly', () => {
@@ -238,4 +363,40 @@ test.each([
 ])('%s', (_name, log, expected) => {
   const found = findCrashPosition(log);
   assert.equal(found === undefined ? undefined : `${found.file}:${found.line}`, expected);
+});
+
+const end = '\nThe app is not started, since its database is not up to date: migrate\n';
+
+test.each([
+  [
+    'Prisma',
+    'Error: P3018\n\nA migration failed to apply.\n\nDatabase error:\nERROR: relation "User" does not exist',
+    'Error: P3018 ERROR: relation "User" does not exist',
+  ],
+  [
+    'Prisma on another schema',
+    'Error: P3005\n\nThe database schema is not empty. Read more: https://pris.ly/d/migrate-baseline',
+    'Error: P3005 The database schema is not empty. Read more: https://pris.ly/d/migrate-baseline',
+  ],
+  [
+    'Alembic',
+    'Traceback (most recent call last):\n  File "/app/x.py", line 1\nsqlalchemy.exc.ProgrammingError: (psycopg2.errors.UndefinedTable) relation "users" does not exist\nLINE 1: ALTER TABLE users',
+    'sqlalchemy.exc.ProgrammingError: (psycopg2.errors.UndefinedTable) relation "users" does not exist',
+  ],
+  [
+    'Laravel',
+    "   Illuminate\\Database\\QueryException \n\n  SQLSTATE[42S01]: Table 'users' already exists (SQL: create table)",
+    "SQLSTATE[42S01]: Table 'users' already exists (SQL: create table)",
+  ],
+  ['a tool that names no error', 'checking\nnothing to do with this', 'nothing to do with this'],
+])('quotes what a migration of %s printed, and not the line after it', (_, log, expected) => {
+  assert.equal(findCrashLine(`${log}${end}`), expected);
+  assert.match(suggestCrashFix(`${log}${end}`, 1), /brings the database up to date.*empty database/);
+});
+
+test('prefers the cause of a failed migration that is known', () => {
+  const log = `Error: P1001: Can't reach database server at \`localhost:5432\`${end}`;
+  assert.match(suggestCrashFix(log, 1), /own container.*type: postgres/);
+  const driver = `sqlalchemy.exc.InvalidRequestError: The asyncio extension requires an async driver to be used.${end}`;
+  assert.match(suggestCrashFix(driver, 1), /postgresql\+asyncpg:\/\/\$\{\{services\.db\.user\}\}/);
 });

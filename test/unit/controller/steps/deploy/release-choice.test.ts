@@ -84,7 +84,8 @@ test('quotes the log line with the reason in the message', () => {
     because("Traceback\nModuleNotFoundError: No module named 'PIL'\n"),
     /^The app crashed with exit code 1 \(3 restarts\)\. Its log says "ModuleNotFoundError: No module named 'PIL'"\. It is not started again/,
   );
-  assert.match(because('bye\n', 1), /^The app crashed with exit code 1 \(1 restart\)\.$/);
+  assert.match(because('bye\n', 1), /^The app crashed with exit code 1 \(1 restart\)\. Its log ends with "bye"\.$/);
+  assert.match(because('\n', 1), /^The app crashed with exit code 1 \(1 restart\)\.$/);
 });
 
 test('waits for late log lines, and keeps those that it saw before', () => {

@@ -68,6 +68,40 @@ test('keeps an app awake that is in use, was used recently, is not settled, or h
   assert.equal(decideRest(input({ activity: { ...quiet, lastUsedAt: ms(-20) } })).afterMs, 40_000);
 });
 
+test('keeps an app awake whose worker is busy, and lets it rest after its idle time without work', () => {
+  const workers = (busyAt: number | undefined, measuredAt = ms(-10)): RestInput['workers'] => ({
+    ...{ busyAt, measuredAt, isKnown: true },
+  });
+  assert.deepEqual(
+    [decideRest(input({ workers: workers(ms(-20)) })).afterMs, decideRest(input({ workers: workers(ms(-20)) })).close],
+    [40_000, undefined],
+  );
+  for (const busyAt of [undefined, ms(-61)])
+    assert.deepEqual(decideRest(input({ workers: workers(busyAt) })).close, { number: 5, idleMs: 60_000 });
+});
+
+test('waits for a measurement of workers after a wake or a change of leader, but not for ever', () => {
+  const since = (seconds: number): IdleStatus => status({ since: formatTime(seconds) });
+  const decide = (before: IdleStatus, measuredAt: number, isKnown = true): string => {
+    const { close, afterMs } = decideRest(input({ before, workers: { busyAt: undefined, measuredAt, isKnown } }));
+    return close === undefined ? `look again in ${afterMs ?? 0}` : 'rest';
+  };
+  assert.equal(decide(since(-70), ms(-80)), 'look again in 5000', 'measured before it woke');
+  assert.equal(decide(since(-70), ms(-1)), 'rest');
+  assert.equal(decide(since(-5_000), ms(-40), false), 'look again in 5000', 'another leader measures since then');
+  assert.equal(decide(since(-5_000), ms(-601), false), 'rest', 'the kubelet does not answer');
+});
+
+test('ends a nap in which a worker has become busy, and leaves an app asleep whose last work is over', () => {
+  const workers = { busyAt: ms(-5), measuredAt: ms(-5), isKnown: true };
+  const nap: RestInput['policy'] = { depth: 'nap', after: 60_000 };
+  const before = (state: IdleStatus['state'], seconds: number): IdleStatus =>
+    status({ state, since: formatTime(seconds) });
+  assert.equal(stateAfter({ policy: nap, workers, before: before('Napping', -30) }), 'Awake');
+  assert.equal(stateAfter({ policy: nap, workers, before: before('Napping', -2) }), 'Napping');
+  assert.equal(stateAfter({ workers, before: before('Asleep', -30) }), 'Asleep');
+});
+
 test('puts an app to nap without agreement of the activators', () => {
   const policy = { depth: 'nap', after: 60_000 } as const;
   const { status: next, close } = decideRest(input({ policy }));

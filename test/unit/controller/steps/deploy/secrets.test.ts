@@ -62,7 +62,7 @@ test('gives an app that may call models a Secret with the base URL and its own t
   const { token, 'base-url': baseUrl } = modelsData.parse(secret['stringData']);
   assert.equal(baseUrl, models.baseUrl);
   assert.ok(isAppToken(token, { name: enabled.metadata.name, uid: enabled.metadata.uid }, models.tokenSecret));
-  assert.deepEqual(buildModelVariables(enabled, able), [
+  assert.deepEqual(buildModelVariables(enabled, able, enabled.spec.run), [
     { name: 'OPENAI_BASE_URL', valueFrom: { secretKeyRef: { name: secret.metadata.name, key: 'base-url' } } },
     { name: 'OPENAI_API_KEY', valueFrom: { secretKeyRef: { name: secret.metadata.name, key: 'token' } } },
   ]);
@@ -73,7 +73,9 @@ test('gives an app that may call models a Secret with the base URL and its own t
 test('keeps a variable that the author has set', () => {
   const own = app({ models: { enabled: true }, run: { env: [{ name: 'OPENAI_API_KEY', value: 'mine' }] } });
   assert.deepEqual(
-    buildModelVariables(own, able).map((variable) => z.looseObject({ name: z.string() }).parse(variable).name),
+    buildModelVariables(own, able, own.spec.run).map(
+      (variable) => z.looseObject({ name: z.string() }).parse(variable).name,
+    ),
     ['OPENAI_BASE_URL'],
   );
 });
@@ -84,7 +86,7 @@ test('gives nothing to apps without models, and in installations without tokens'
     [enabled, config],
   ] as const) {
     assert.equal(buildModelsSecret(one, of), undefined);
-    assert.deepEqual([buildModelVariables(one, of), buildModelEgress(one, of)], [[], []]);
+    assert.deepEqual([buildModelVariables(one, of, one.spec.run), buildModelEgress(one, of)], [[], []]);
   }
   assert.equal(buildModelEgress(enabled, able).length, 1);
 });
@@ -92,8 +94,11 @@ test('gives nothing to apps without models, and in installations without tokens'
 test('reads the token in a value from the Secret, through a variable name that the author does not use', () => {
   const naming = app({ models: { enabled: true }, run: { env: [{ name: 'LLM_KEY', value: '${{models.key}}' }] } });
   const secret = buildModelsSecret(naming, able) ?? assert.fail('no Secret');
-  assert.deepEqual(buildModelKeyVariables(naming, able), [
+  assert.deepEqual(buildModelKeyVariables(naming, able, naming.spec.run), [
     { name: 'MOORAGE_MODELS_KEY', valueFrom: { secretKeyRef: { name: secret.metadata.name, key: 'token' } } },
   ]);
-  assert.deepEqual([buildModelKeyVariables(enabled, able), buildModelKeyVariables(naming, config)], [[], []]);
+  assert.deepEqual(
+    [buildModelKeyVariables(enabled, able, enabled.spec.run), buildModelKeyVariables(naming, config, naming.spec.run)],
+    [[], []],
+  );
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'vitest';
-import { listAssets, listCalls, inspectPage } from '../../../../../controller/steps/publish/probe.ts';
+import { listAssets, listCalls, inspectPage } from '../../../../../controller/steps/publish/page.ts';
 
 type Route = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -112,6 +112,18 @@ test('reports errors at /, follows redirects within the app, and ignores respons
     (await inspectPage({ url: 'http://127.0.0.1:1' }, 'app.test')).faults[0] ?? '',
     /^does not show its page: /,
   );
+});
+
+test('inspects the path that responds instead of /, and no endless stream', async (t) => {
+  const base = await gateway(t, {
+    '/docs': html('<script src="/gone.js"></script>'),
+    '/mcp': (_request, response) => response.writeHead(406).end(),
+    '/sse': (_request, response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1'),
+  });
+  const { status, faults } = await inspectPage({ url: base }, 'app.test', '/docs');
+  assert.deepEqual([status, faults], [200, ['cannot load 1 of the 1 files of its page: /gone.js (404)']]);
+  for (const path of ['/mcp', '/sse'])
+    assert.deepEqual((await inspectPage({ url: base }, 'app.test', path)).faults, [], path);
 });
 
 test('checks a limited number of assets and calls, and keeps its report short', async (t) => {

@@ -7,18 +7,76 @@ import { test } from 'vitest';
 import { probe } from '../../../../../controller/steps/publish/probe.ts';
 import type { ProbeResult } from '../../../../../controller/reconcile/snapshot.ts';
 
-async function probed(answer: RequestListener): Promise<ProbeResult> {
+async function probed(answer: RequestListener, paths: readonly string[] = []): Promise<ProbeResult> {
   const gateway = createServer(answer).listen(0, '127.0.0.1');
   await once(gateway, 'listening');
   try {
     return await probe({ url: `http://127.0.0.1:${(gateway.address() as AddressInfo).port}` }, 'app.test', {
       timeoutMs: 300,
+      paths,
     });
   } finally {
     gateway.closeAllConnections();
     gateway.close();
   }
 }
+
+/** An app that answers these paths, and nothing else. */
+function answering(paths: Readonly<Record<string, number | string>>): RequestListener {
+  return (request, response) => {
+    const answer = paths[(request.url ?? '').split('?')[0] ?? ''] ?? 404;
+    if (typeof answer === 'string') response.writeHead(302, { location: answer }).end();
+    else response.writeHead(answer, { 'content-type': 'application/json' }).end('{}');
+  };
+}
+
+test('finds the API description or the named page of an app without a page at /', async () => {
+  const api = await probed(answering({ '/openapi.json': 200, '/docs': 200 }));
+  assert.deepEqual([api.responds, api.status, api.instead], [true, 404, '/docs']);
+  assert.equal((await probed(answering({ '/panel': 200, '/docs': 200 }), ['/panel'])).instead, '/panel');
+  assert.equal((await probed(answering({ '/graphql': 400 }))).instead, '/graphql');
+  assert.equal((await probed(answering({ '/predict': 405 }), ['/predict'])).instead, '/predict');
+  assert.equal((await probed(answering({ '/predict': 404, '/redoc': 401 }), ['/predict'])).instead, undefined);
+  const none = await probed(answering({ '/anything': 200, '/docs': 500, '/redoc': '/' }));
+  assert.deepEqual([none.responds, none.instead], [true, undefined]);
+});
+
+test('finds pages that the error page at / links to', async () => {
+  const { instead } = await probed((request, response) => {
+    const isPage = request.url === '/chat';
+    const body =
+      '<h1>Not found</h1><a href="https://elsewhere.test/">out</a><a href="/">home</a><a href="chat">chat</a>';
+    response.writeHead(isPage ? 200 : 404, { 'content-type': 'text/html' }).end(body);
+  });
+  assert.equal(instead, '/chat');
+});
+
+test('tries other pages only where there is none at /', async () => {
+  const requested: string[] = [];
+  await probed((request, response) => {
+    requested.push(request.url ?? '');
+    response.writeHead(500).end();
+  });
+  assert.deepEqual(requested, ['/']);
+});
+
+test('follows redirects within the app to the page that decides', async () => {
+  const { status, path } = await probed(answering({ '/': '/install.php', '/install.php': 500 }));
+  assert.deepEqual([status, path], [500, '/install.php']);
+  assert.equal((await probed(answering({ '/': 'https://login.test/authorize' }))).status, 302);
+  assert.equal((await probed(answering({ '/': '/' }))).status, 302, 'a loop may end with a cookie');
+});
+
+test('reads the text of an error page, without scripts and styles', async () => {
+  const html =
+    '<html><head><title>t</title><style>a{}</style></head><body><h1>OperationalError at /</h1><pre>no such table:\n x</pre><script>1</script></body></html>';
+  const { text } = await probed((_, response) => response.writeHead(500, { 'content-type': 'text/html' }).end(html));
+  assert.equal(text, 'OperationalError at /\nno such table:\nx');
+  const refused = await probed((_, response) => response.writeHead(403).end('Invalid Host header'));
+  assert.equal(refused.text, 'Invalid Host header');
+  const long = await probed((_, response) => response.writeHead(500).end('x'.repeat(100_000)));
+  assert.equal(long.text?.length, 2_000);
+});
 
 test("counts an app's own error as a response, but not the gateway's", async () => {
   assert.deepEqual(await probed((_, response) => response.writeHead(500).end()), {

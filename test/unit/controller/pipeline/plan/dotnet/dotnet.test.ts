@@ -151,7 +151,7 @@ const cases: readonly Case[] = [
       'Shared/Shared.csproj': library,
     },
     framework: 'Blazor WebAssembly',
-    lines: [/^FROM nginx:/m, /^COPY --from=build \["\/out\/wwwroot\/","\/srv\/site\/"\]$/m],
+    lines: [/^FROM nginx:/m, /^COPY --link --from=build \["\/out\/wwwroot\/","\/srv\/site\/"\]$/m],
     without: /PublishTrimmed=false|UseAppHost/,
   },
   {

@@ -142,11 +142,26 @@ test('makes Yarn 2 and later install into node_modules, where other programs loo
   );
 });
 
-test('installs git for packages that are fetched with it', () => {
-  const text = dockerfile({ scripts: { start: 'node a.js' }, dependencies: { a: 'github:owner/a' } }, {});
+test.each([
+  'github:owner/a',
+  'owner/a#main',
+  'git@github.com:owner/a.git',
+  'ssh://git@example.org/owner/a',
+  'https://github.com/owner/a',
+  'https://example.org/owner/a.git#v1',
+])('installs git for a package that is fetched with it: %s', (address) => {
+  const text = dockerfile({ scripts: { start: 'node a.js' }, dependencies: { a: address } }, {});
   assert.match(text, /apt-get install .* git ca-certificates /);
   assert.match(text, /insteadOf ssh:\/\/git@github\.com\//);
 });
+
+test.each(['^1.2.0', 'npm:other@1', 'https://example.org/a-1.0.0.tgz', 'https://github.com/owner/a/archive/v1.tar.gz'])(
+  'installs no git for a package from elsewhere: %s',
+  (address) => {
+    const text = dockerfile({ scripts: { start: 'node a.js' }, dependencies: { a: address } }, {});
+    assert.doesNotMatch(text, /git ca-certificates/);
+  },
+);
 
 test('installs the Debian packages that a package needs in the final image', () => {
   const text = dockerfile(

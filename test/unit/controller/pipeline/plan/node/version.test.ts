@@ -21,6 +21,20 @@ const cases: readonly (readonly [string, Files, number, RegExp | undefined])[] =
   ['one too new', { '.nvmrc': '99' }, 24, /Node 24 is used/],
 ];
 
+test.each([
+  ['yarn.lock', 'next@latest:\n  version "9.4.4"\n  resolved "x"\n', 16],
+  ['yarn.lock', '"next@npm:latest":\n  version: 9.4.4\n', 16],
+  ['package-lock.json', '{\n  "packages": {\n    "node_modules/next": {\n      "version": "9.4.4"\n', 16],
+  ['package-lock.json', '{\n  "dependencies": {\n    "next": {\n      "version": "9.4.4",\n', 16],
+  ['pnpm-lock.yaml', 'packages:\n\n  /next@9.4.4:\n    x: 1\n', 16],
+  ['yarn.lock', 'next@latest:\n  version "14.0.1"\n', 24],
+  ['yarn.lock', 'next-seo@latest:\n  version "4.0.0"\n', 24],
+])('takes the age of a bundler from %s where package.json allows newer ones', (lock, text, major) => {
+  const choice = chooseNode(createMemoryTree({ [lock]: text }), { next: 'latest' });
+  assert.equal(choice.image, `node:${major}-bookworm-slim`);
+  if (major === 16) assert.match(choice.because ?? '', new RegExp(`${lock} asks for Node 16 by its next 9\\.4\\.4`));
+});
+
 for (const [name, files, major, warning] of cases) {
   test(name, () => {
     const choice = chooseNode(createMemoryTree(files), {});

@@ -37,7 +37,7 @@ test('builds the only server after its dependencies, and starts it in its folder
   );
   assert.match(
     dockerfile,
-    /\nWORKDIR \/app\/apps\/web\nUSER 1000:1000\n[\s\S]*exec next start --hostname 0\.0\.0\.0 --port \$PORT/,
+    /\nWORKDIR \/app\/apps\/web\nCOPY --link --from=build --chown=1000:1000 \["\/app\/","\/app\/"\]\nUSER 1000:1000\n[\s\S]*exec next start --hostname 0\.0\.0\.0 --port \$PORT/,
   );
   assert.doesNotMatch(dockerfile, /unused/);
 });
@@ -66,7 +66,7 @@ test('serves the only web app from its folder', () => {
     'web/index.html': '',
     'lib/package.json': json({ name: 'lib', scripts: { build: 'vite build' }, devDependencies: { vite: '7' } }),
   });
-  assert.match(recipe.dockerfile ?? '', /COPY --from=build \["\/app\/web\/dist\/","\/srv\/site\/"\]/);
+  assert.match(recipe.dockerfile ?? '', /COPY --link --from=build \["\/app\/web\/dist\/","\/srv\/site\/"\]/);
   assert.equal(recipe.filesOnly, true);
 });
 
@@ -147,6 +147,6 @@ test('uses a bundler installed at the root for the package that has its configur
   });
   assert.match(
     recipe.dockerfile ?? '',
-    /cd app && yarn run build\n[\s\S]*COPY --from=build \["\/app\/app\/build\/","\/srv\/site\/"\]/,
+    /cd app && yarn run build\n[\s\S]*COPY --link --from=build \["\/app\/app\/build\/","\/srv\/site\/"\]/,
   );
 });

@@ -9,8 +9,9 @@ import {
   splitWords,
   findKnownImage,
 } from '../../../../../../controller/pipeline/plan/platforms/compose/read.ts';
+import { isReportable } from '../../../../../../controller/pipeline/settings-report.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
-import { sampleInput } from '../../../../../support/pipeline/sample.ts';
+import { makeNoise, sampleInput } from '../../../../../support/pipeline/sample.ts';
 
 type Files = Parameters<typeof createMemoryTree>[0];
 const offered = { types: ['postgres', 'redis'], count: 4 };
@@ -121,19 +122,21 @@ services:
   assert.deepEqual(rules(merged), ['warning compose/public-secret']);
 });
 
-test('rejects two serving images by name, and chooses the one at the root', () => {
-  const two = 'services:\n  front: {build: front, ports: [3000]}\n  back: {build: back, ports: [8000]}\n';
-  const refused = merge({ 'compose.yml': two, 'front/Dockerfile': '', 'back/Dockerfile': '' });
+test('rejects several services of which none answers requests, and runs the one that the author chooses', () => {
+  const silent = 'services:\n  front: {build: front}\n  back: {build: back}\n';
+  const refused = merge({ 'compose.yml': silent, 'front/Dockerfile': '', 'back/Dockerfile': '' });
   assert.deepEqual(rules(refused), ['error compose/several-services']);
   assert.match(refused.findings[0]?.message ?? '', /front \(built in front\), back \(built in back\)/);
+  const two = 'services:\n  front: {build: front, ports: [3000]}\n  back: {build: back, ports: [8000]}\n';
   const chosen = merge({ 'compose.yml': two, 'back/Dockerfile': '', 'moorage.yaml': 'source: {path: back}' });
   assert.deepEqual([rules(chosen), chosen.input.port], [['warning compose/not-run'], 8000]);
-  const top = merge({ 'compose.yml': two.replace('build: back', 'build: .'), Dockerfile: '', 'front/Dockerfile': '' });
+  const top = merge({
+    'compose.yml': two.replace('build: back', 'build: .'),
+    Dockerfile: '',
+    'front/Dockerfile': '',
+    'moorage.yaml': 'source: {path: .}',
+  });
   assert.deepEqual([rules(top), top.input.port], [['warning compose/not-run'], 8000]);
-  const worker = 'services:\n  web: {build: ., ports: [80]}\n  worker: {build: ., command: work}\n';
-  assert.deepEqual(rules(merge({ 'compose.yml': worker, Dockerfile: '' })), ['error compose/several-services']);
-  const job = worker.replace('worker:', 'migrate:');
-  assert.deepEqual(rules(merge({ 'compose.yml': job, Dockerfile: '' })), ['warning compose/not-run']);
 });
 
 test('rejects a service type that the installation does not offer before anything is built', () => {
@@ -180,12 +183,15 @@ test('reads no build from a published image, and nothing from malformed files', 
 });
 
 test('omits and reports variables beyond the limit, and keeps addresses first', () => {
-  const many = Array.from({ length: 60 }, (_, index) => `      V${index}: ${'x'.repeat(60)}`).join('\n');
+  // Values that cannot be compressed.
+  const many = Array.from({ length: 60 }, (_, index) => `      V${index}: ${makeNoise(80, index)}`).join('\n');
   const merged = merge({
     'compose.yaml': `services:\n  web:\n    build: .\n    environment:\n${many}\n      URL: "http://cache:1"\n`,
     Dockerfile: '',
   });
-  assert.ok(JSON.stringify(merged.settings).length < 2_000);
+  assert.ok(merged.settings !== undefined && isReportable(merged.settings));
+  const kept = Object.keys(env(merged)).length;
+  assert.ok(kept > 20 && kept < 60, `${kept}`);
   assert.equal(env(merged)['URL'], 'http://cache:1');
   assert.deepEqual(rules(merged), ['warning platform/variables']);
 });
@@ -203,6 +209,46 @@ test("declares a disk for a Dockerfile's volume, at most two, and warns about da
   assert.deepEqual(rules(merge({ 'moorage.yaml': lost })), ['warning data/not-lasting']);
   const kept = `${lost.slice(0, -1)}, volumes: [{name: data, path: /srv}]}`;
   assert.deepEqual(rules(merge({ 'moorage.yaml': kept })), []);
+});
+
+const mounting = (volumes: string, files: Files = {}): MergedInput =>
+  merge({ 'compose.yaml': `services: {web: {build: ., volumes: [${volumes}]}}`, Dockerfile: 'FROM scratch', ...files });
+const disks = ({ settings }: MergedInput): string[] => (settings?.run?.volumes ?? []).map(({ path }) => path);
+
+test.each([
+  ['a folder that is not in the repository', './db:/app/db', '/app/db'],
+  ['a folder with only a placeholder', './files:/app/files', '/app/files'],
+  ['a variable with a default', '"${DATA_DIR:-./storage}:/app/storage"', '/app/storage'],
+  ['a variable without a value', '"${DATA_DIR}:/data:rw"', '/data'],
+  ['a folder of the host', '/srv/shop:/data', '/data'],
+  ['a folder of a home', '~/shop:/data', '/data'],
+  ['uploads below static files', './uploads:/app/static/uploads', '/app/static/uploads'],
+])('makes a volume of %s', (_, volume, path) => {
+  const merged = mounting(volume, { 'files/.gitkeep': '' });
+  assert.deepEqual(disks(merged), [path]);
+  assert.deepEqual(rules(merged), []);
+});
+
+test.each([
+  ['a single database file', './app.db:/app/app.db', '/app/data', 'it is a single file'],
+  ['a folder with files of the image', './db:/app/db', '/app/db/data', 'which a volume would hide'],
+  ['a named volume over the code', 'shop:/app', '/app/data', 'which a volume would hide'],
+])('reports %s with the line of moorage.yaml', (_, volume, path, why) => {
+  const merged = mounting(volume, { 'db/seed.json': '{}' });
+  assert.deepEqual(disks(merged), []);
+  const { message, fix } =
+    merged.findings.find(({ rule }) => rule === 'compose/not-lasting') ?? assert.fail('no finding');
+  assert.ok(message.includes(volume) && message.includes(why), message);
+  assert.ok(fix.includes(`path: ${path}}]}`), fix);
+});
+
+test('mounts of code, of the host itself, of caches and without a right to write are no data', () => {
+  const merged = mounting(
+    '.:/app, ./src:/app/src, /etc/localtime:/etc/localtime:ro, /app/node_modules, "./conf:/data:ro", /var/run/docker.sock:/x.sock',
+    { 'src/a.py': '', 'conf/a.yaml': '' },
+  );
+  assert.deepEqual(disks(merged), []);
+  assert.deepEqual(rules(merged), ['warning compose/docker-socket']);
 });
 
 test('expands variables as Docker Compose does', () => {
@@ -244,5 +290,77 @@ test('splits commands into words, and recognizes known images', () => {
   assert.deepEqual(
     known.map((image) => [findKnownImage(image)?.type, findKnownImage(image)?.version].join(' ').trim()),
     ['postgres 16.2', 'redis', 'mysql 10', 'chroma', 'qdrant 1.9.0', 'postgres 0.5.1', '', ''],
+  );
+});
+
+test('takes the login of a database from the env_file that the app reads, too', () => {
+  const compose = `
+services:
+  web: {build: ., env_file: [env.db], ports: ["8000:8000"]}
+  db: {image: "postgres:16", env_file: env.db, environment: {POSTGRES_DB: shop}}
+`;
+  const files = { 'compose.yml': compose, Dockerfile: 'FROM a\nCMD b\n' };
+  const merged = merge({ ...files, 'env.db': 'POSTGRES_USER=ann\nPOSTGRES_PASSWORD=pa$s\nPOSTGRES_DB=other\nX=1\n' });
+  assert.deepEqual(merged.settings?.services?.[0]?.env, [
+    { name: 'POSTGRES_USER', value: 'ann' },
+    { name: 'POSTGRES_PASSWORD', value: 'pa$s' },
+    { name: 'POSTGRES_DB', value: 'shop' },
+  ]);
+  assert.equal(env(merged)['POSTGRES_PASSWORD'], 'pa$s');
+  const open = merge({ ...files, 'env.db.example': 'POSTGRES_USER=ann\nPOSTGRES_PASSWORD=change-me\n' });
+  assert.deepEqual(
+    open.settings?.services?.[0]?.env.map(({ name }) => name),
+    ['POSTGRES_USER', 'POSTGRES_DB'],
+  );
+  assert.equal(env(open)['POSTGRES_PASSWORD'], '${{services.db.password}}');
+});
+
+test('gives PostgreSQL the user of its image if the app logs in with it and the file names none', () => {
+  const readUser = (variable: string, user = ''): string | undefined => {
+    const compose = `
+services:
+  web: {build: ., environment: {${variable}}, ports: ["8000:8000"]}
+  db: {image: "postgres:16", environment: {POSTGRES_PASSWORD: pw${user}}}
+`;
+    const { settings } = merge({ 'compose.yml': compose, Dockerfile: 'FROM a\nCMD b\n' });
+    return settings?.services?.[0]?.env.find(({ name }) => name === 'POSTGRES_USER')?.value;
+  };
+  for (const variable of ['DATABASE_URL: "postgresql+psycopg2://postgres:pw@db/x"', 'DB_USER: "${WHO:-postgres}"'])
+    assert.equal(readUser(variable), 'postgres');
+  assert.equal(readUser('DB_USER: postgres', ', POSTGRES_USER: ann'), 'ann');
+  assert.equal(readUser('DB_HOST: db'), undefined);
+});
+
+test('leaves out a database that only tests use', () => {
+  const compose = `
+services:
+  web: {build: ., ports: ["8000:8000"], depends_on: [db]}
+  db: {image: "postgres:16"}
+  db_test: {image: "postgres:16", ports: ["5433:5432"]}
+`;
+  const files = { Dockerfile: 'FROM a\nCMD b\n' };
+  const listNames = (text: string): string[] =>
+    (merge({ ...files, 'compose.yml': text }).settings?.services ?? []).map(({ name }) => name);
+  assert.deepEqual(listNames(compose), ['db']);
+  assert.deepEqual(listNames(compose.replace('[db]', '[db, db_test]')), ['db', 'db-test']);
+  assert.deepEqual(listNames(compose.replace('  db: {image: "postgres:16"}\n', '')), ['db-test']);
+});
+
+test('names variables that lead to the machine of the developer', () => {
+  const compose = `
+services:
+  web:
+    build: .
+    ports: ["8000:8000"]
+    environment:
+      OLLAMA_URL: http://host.docker.internal:11434
+      DB_HOST: host.docker.internal
+      DATABASE_URL: mysql://a:b@host.docker.internal/c
+      OTHER: http://example.org
+`;
+  const { findings } = merge({ 'compose.yml': compose, Dockerfile: 'FROM a\nCMD b\n' });
+  assert.match(
+    findings.find(({ rule }) => rule === 'compose/docker-host')?.message ?? '',
+    /^OLLAMA_URL, DB_HOST, DATABASE_URL name host\.docker\.internal/,
   );
 });

@@ -148,3 +148,29 @@ test('uses the only port that a devcontainer forwards if no Dockerfile exposes o
   assert.equal(merge({ ...files, Dockerfile: '' }).input.port, undefined);
   assert.equal(merge({ ...files, 'docker/Dockerfile': 'FROM a\nCMD run\n' }).input.port, undefined);
 });
+
+test('reports each value that names a host of another platform or a service that is missing here', () => {
+  const found = (files: Files): unknown =>
+    merge(files).findings.map(({ rule, file, message }) => [rule, file, message.replace(/:.*/, '')]);
+  assert.deepEqual(found({ 'render.yaml': render }), [['platform/foreign-host', 'render.yaml', 'SITE is not set']]);
+  assert.match(
+    merge({ 'render.yaml': render }).findings[0]?.message ?? '',
+    /names shop\.onrender\.com, a host of another/,
+  );
+  assert.deepEqual(
+    found({ 'render.yaml': render, 'moorage.yaml': 'run:\n  env:\n    - {name: SITE, value: x}\n' }),
+    [],
+  );
+  const missing =
+    'services:\n  - {type: web, envVars: [{key: CACHE, fromService: {type: redis, property: connectionString}}]}\n';
+  assert.deepEqual(found({ 'render.yaml': missing }), [
+    ['platform/unknown-service', 'render.yaml', 'CACHE is not set'],
+  ]);
+});
+
+test('reports a placeholder of a compose file as a variable without a value', () => {
+  const compose = 'services:\n  web: {build: ., environment: {API_KEY: your-key-here, LEVEL: info}}\n';
+  const { findings, settings } = merge({ Dockerfile: 'FROM a', 'compose.yaml': compose });
+  assert.deepEqual(settings?.run?.env, [{ name: 'LEVEL', value: 'info' }]);
+  assert.match(findings.find(({ rule }) => rule === 'compose/unset-variables')?.message ?? '', /not set: API_KEY\./);
+});

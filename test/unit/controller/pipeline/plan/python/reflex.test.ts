@@ -80,7 +80,7 @@ test('compiles pages with npm next to Python and placeholder keys, and serves th
   assert.match(build, /^ARG REFLEX_API_URL=http:\/\/localhost:8000$/m);
   assert.match(build, /^ARG OPENAI_API_KEY=given-when-it-runs\nARG VENDOR_API_KEY=given-when-it-runs$/m);
   assert.match(build, /reflex export --frontend-only --no-zip && rm -rf \.web\/node_modules$/m);
-  assert.match(run, /^COPY --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m);
+  assert.match(run, /^COPY --link --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m);
   assert.match(run, /__REFLEX_MOUNT_FRONTEND_COMPILED_APP=true/);
   assert.doesNotMatch(run, /node|given-when-it-runs|REFLEX_API_URL/);
   assert.ok(ignore?.includes('.web'));

@@ -56,7 +56,7 @@ const cases: readonly Case[] = [
       /libpq5.*libvips42/,
       /RAILS_ENV=production RAILS_LOG_TO_STDOUT=true RAILS_SERVE_STATIC_FILES=true/,
       /^COPY --from=build --chown=1000:1000 \["\/app\/","\.\/"\]$/m,
-      /rake db:prepare \|\| .*; exec bundle exec rails server -b 0\.0\.0\.0 -p \$PORT"\]$/m,
+      /\{ \( bundle exec rake db:prepare \|\| bundle exec rake db:migrate \) \|\| \{ \[ -z .*\} \|\| \{ echo .*; exit 1; \}; \}; exec bundle exec rails server -b 0\.0\.0\.0 -p \$PORT"\]$/m,
     ],
     without: [/libpq-dev[^\n]*\n[^]*FROM[^]*libpq-dev/, /build-essential/, / B=| C=/],
   },
@@ -198,7 +198,7 @@ const cases: readonly Case[] = [
     framework: 'Jekyll',
     lines: [
       /^RUN bundle exec jekyll build --destination public\/site --baseurl ""$/m,
-      /^COPY --from=build \["\/app\/public\/site\/","\/srv\/site\/"\]$/m,
+      /^COPY --link --from=build \["\/app\/public\/site\/","\/srv\/site\/"\]$/m,
     ],
   },
   {

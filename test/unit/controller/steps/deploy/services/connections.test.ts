@@ -100,8 +100,50 @@ test('replaces placeholders with their values, and keeps everything else as writ
   assert.equal(value('${{services.cache.url}}'), 'redis://:a%24(PATH)%24%24b%40%2F@cache:6379');
   assert.equal(value('${{services.other.url}}'), '${{services.other.url}}');
   assert.equal(value('${{app.url}}/cb?host=${{ app.host }}'), 'https://chat.apps.test:8443/cb?host=chat.apps.test');
+  assert.equal(value('${{app.api.url}}'), '${{app.api.url}}', 'no component has this subdomain');
   assert.equal(value('${{app.name}}'), '${{app.name}}');
   assert.equal(value('${{services.db.shell}}'), '${{services.db.shell}}');
+});
+
+test('replaces the addresses of subdomains that components have', () => {
+  const app = { ...site, subdomains: ['api'] };
+  const value = (text: string): string => expandReferences(text, { services: [], app });
+  assert.equal(value('${{app.api.url}}/v1'), 'https://chat--api.apps.test:8443/v1');
+  assert.equal(value('${{ app.api.host }},${{app.host}}'), 'chat--api.apps.test,chat.apps.test');
+  assert.equal(value('${{app.docs.url}}'), '${{app.docs.url}}');
+});
+
+test("turns off TLS in addresses of the app's own databases, which have none, and in no other", () => {
+  const value = (text: string): string => expandReferences(text, { services: [db, cache], app: site });
+  const cases: readonly (readonly [string, string])[] = [
+    ['postgres://me:x@db:5432/me?sslmode=require', 'postgres://me:x@db:5432/me?sslmode=disable'],
+    [
+      '${{services.db.url}}?sslmode=verify-full&channel_binding=require&application_name=a',
+      'postgresql://me:$(MOORAGE_DB_PASSWORD)@db:5432/me?application_name=a&sslmode=disable',
+    ],
+    ['jdbc:postgresql://db/me', 'jdbc:postgresql://db/me?sslmode=disable'],
+    ['jdbc:postgresql://${{services.db.host}}:5432/me?ssl=true', 'jdbc:postgresql://db:5432/me?sslmode=disable'],
+    ['host=db user=me dbname=me', 'host=db user=me dbname=me sslmode=disable'],
+    ['host=db sslmode=require user=me', 'host=db sslmode=disable user=me'],
+    ['Host=db;Username=me;SSL Mode=Require', 'Host=db;Username=me;SSL Mode=Disable'],
+    ['rediss://:x@cache:6379', 'redis://:x@cache:6379'],
+    // SQLAlchemy passes options of the URL to asyncpg, which has no sslmode.
+    ['postgresql+asyncpg://me:x@db/me', 'postgresql+asyncpg://me:x@db/me'],
+    ['postgresql+asyncpg://me:x@db/me?ssl=require', 'postgresql+asyncpg://me:x@db/me'],
+    ['postgres://me:x@db.example.org/me?sslmode=require', 'postgres://me:x@db.example.org/me?sslmode=require'],
+    ['postgres://me:x@ep.neon.tech/db?sslmode=require', 'postgres://me:x@ep.neon.tech/db?sslmode=require'],
+    ['rediss://:x@other:6379', 'rediss://:x@other:6379'],
+    ['host=other sslmode=require', 'host=other sslmode=require'],
+    ['is the host=db reachable?', 'is the host=db reachable?'],
+  ];
+  for (const [text, expected] of cases) assert.equal(value(text), expected, text);
+});
+
+test('gives every driver of PostgreSQL that reads the usual variables a connection without TLS', () => {
+  assert.equal(
+    serviceKinds.postgres.variables(resolveLogin(plain, serviceKinds.postgres.login))['PGSSLMODE'],
+    'disable',
+  );
 });
 
 test("keeps a literal value unchanged through the kubelet's expansion", () => {

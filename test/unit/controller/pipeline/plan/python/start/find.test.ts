@@ -207,9 +207,9 @@ const cases: readonly {
     port: 7000,
   },
   {
-    name: 'Django, its database brought up to date before',
+    name: 'Django in its folder',
     files: { 'site/manage.py': 'import django', 'site/shop/wsgi.py': '' },
-    command: /^cd site && \{ python manage\.py migrate --noinput \|\| .*\}; exec gunicorn .* shop\.wsgi:application$/,
+    command: /^cd site && exec gunicorn .* shop\.wsgi:application$/,
     framework: 'Django',
   },
   {
@@ -218,6 +218,69 @@ const cases: readonly {
     names: ['channels', 'django'],
     command: /exec uvicorn .* shop\.asgi:application$/,
     framework: 'Django',
+  },
+  {
+    name: 'the file of an application that only a function has',
+    files: {
+      'main.py':
+        'from flask import Flask\ndef main():\n    app = Flask(__name__)\n    app.run(host="0.0.0.0", port=5005)\nif __name__ == "__main__":\n    main()\n',
+    },
+    command: /^exec python main\.py$/,
+    port: 5005,
+  },
+  {
+    name: 'the file of a Dash app that only a function has',
+    files: {
+      'main.py': script('from dash import Dash\ndef main():\n    app = Dash(__name__)\n    app.run(debug=False)\n'),
+    },
+    names: ['dash'],
+    command: /^exec python main\.py$/,
+    framework: 'Dash',
+  },
+  {
+    name: 'the application of another name, and not the one that it mounts',
+    files: {
+      'main.py': 'from fastapi import FastAPI as Api\ninner = Api()\nouter = Api()\nouter.mount("/v1", inner)\n',
+    },
+    command: / main:outer$/,
+    framework: 'FastAPI',
+  },
+  {
+    name: 'the application that is wrapped under the same name',
+    files: {
+      'main.py': 'from fastapi import FastAPI\napp = FastAPI()\napp = ASGIApp(sio, app)\n',
+    },
+    command: / main:app$/,
+    framework: 'FastAPI',
+  },
+  {
+    name: 'the function that makes the application and needs no argument',
+    files: {
+      'web.py':
+        'from flask import Flask\ndef build(name):\n    return Flask(name)\ndef start_web(name="web"):\n    return Flask(name)\n',
+    },
+    command: / 'web:start_web\(\)'$/,
+    framework: 'Flask',
+  },
+  {
+    name: 'the file that serves, and not the one whose prompt has the imports of a page',
+    files: {
+      'app.py': script('import uvicorn\ndef main():\n    uvicorn.run("api:app", host="0.0.0.0", port=8001)\n'),
+      'prompts.py': 'TEMPLATE = """\nimport streamlit as st\nst.set_page_config(title="x")\n"""\n',
+    },
+    names: ['streamlit'],
+    command: /^exec python app\.py$/,
+    port: 8001,
+  },
+  {
+    name: 'the command of the project whose code serves',
+    files: {
+      'pyproject.toml': '[project]\nname = "shop"\n[project.scripts]\nshop = "shop.cli:main"\n',
+      'src/shop/cli.py': 'from .web import serve\ndef main():\n    serve()\n',
+      'src/shop/web.py': 'import uvicorn\ndef serve():\n    uvicorn.run("shop.api:make", port=7000)\n',
+    },
+    command: /^exec shop$/,
+    because: /whose code serves/,
   },
   {
     name: 'Flask where the module makes its application itself',

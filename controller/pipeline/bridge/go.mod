@@ -1,0 +1,3 @@
+module moorage.dev/mcp-bridge
+
+go 1.24

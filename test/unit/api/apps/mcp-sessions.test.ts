@@ -1,0 +1,442 @@
+// The sessions that callers have with the MCP servers of apps, between their calls and at every limit.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { RequestListener } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { afterEach, beforeEach, test } from 'vitest';
+import { z } from 'zod';
+import { startServer, type PublicServer } from '../../../../api/http/server.ts';
+import type { App } from '../../../../api/apps/hosted-apps.ts';
+import { appToolResult, appTools } from '../../../../api/apps/index.ts';
+import type { IdleState } from '../../../../crds/status.ts';
+import { baseUrl, silent } from '../../../support/api/sample.ts';
+import {
+  addAgentPaths,
+  type AppsSample,
+  type AppsSampleOptions,
+  sampleAppsServer,
+} from '../../../support/apps/sample.ts';
+import { textOf } from './operations.cases.ts';
+
+/** A server with a state for each session, as the bridge serves one over stdio. */
+class StatefulApp {
+  /** Calls of each session that is open. */
+  readonly sessions = new Map<string, number>();
+  readonly methods: string[] = [];
+  readonly canceled: unknown[] = [];
+  /** Answers nothing. */
+  isDead = false;
+  /** Values for variables of the session, by message. */
+  readonly variables: string[] = [];
+  /** Answers of the tool `wait`. */
+  readonly waiting: (() => void)[] = [];
+
+  readonly listener: RequestListener = (request, response) => {
+    const session = String(request.headers['mcp-session-id']);
+    if (this.isDead) {
+      response.writeHead(500).end();
+      return;
+    }
+    if (request.method === 'DELETE') {
+      response.writeHead(this.sessions.delete(session) ? 204 : 404).end();
+      return;
+    }
+    if (request.method !== 'POST') {
+      this.methods.push(request.method ?? '');
+      response.writeHead(405).end();
+      return;
+    }
+    void textOf(request).then((text) => {
+      const message = incoming.parse(JSON.parse(text));
+      this.methods.push(message.method);
+      const variables = request.headers['moorage-mcp-environment'];
+      if (variables !== undefined) this.variables.push(`${message.method} ${String(variables)}`);
+      if (message.method === 'server/discover') {
+        response.writeHead(400).end('{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}');
+        return;
+      }
+      if (message.method !== 'initialize' && !this.sessions.has(session)) {
+        response.writeHead(404).end('{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"not found"}}');
+        return;
+      }
+      if (message.method === 'notifications/cancelled') this.canceled.push(message.params?.['requestId']);
+      if (message.id === undefined) {
+        response.writeHead(202).end();
+        return;
+      }
+      const opened = message.method === 'initialize' ? randomUUID() : undefined;
+      if (opened !== undefined) this.sessions.set(opened, 0);
+      response.writeHead(200, {
+        'content-type': 'text/event-stream',
+        ...(opened === undefined ? {} : { 'mcp-session-id': opened }),
+      });
+      const write = (body: object): boolean =>
+        response.write(`event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...body })}\n\n`);
+      this.#answer(message, session, write, () => response.end());
+    });
+  };
+
+  #answer({ id, method, params }: Incoming, session: string, write: (body: object) => void, end: () => void): void {
+    const results: Readonly<Record<string, object>> = {
+      initialize: {
+        protocolVersion: '2025-06-18',
+        capabilities: { tools: {} },
+        serverInfo: { name: 'app', version: '1' },
+      },
+      'tools/list': { tools: ['count', 'wait'].map((name) => ({ name, inputSchema: { type: 'object' } })) },
+    };
+    const token = params?._meta?.progressToken;
+    const finish = (): void => {
+      const count = (this.sessions.get(session) ?? 0) + 1;
+      if (method === 'tools/call') this.sessions.set(session, count);
+      if (token !== undefined)
+        write({
+          method: 'notifications/progress',
+          params: { progressToken: token, progress: 3, total: 7, message: 'half' },
+        });
+      write({ id, result: results[method] ?? { content: [{ type: 'text', text: `${session} ${count}` }] } });
+      end();
+    };
+    if (params?.['name'] === 'wait') this.waiting.push(finish);
+    else finish();
+  }
+
+  count(method: string): number {
+    return this.methods.filter((each) => each === method).length;
+  }
+}
+
+const incoming = z.looseObject({
+  id: z.union([z.number(), z.string()]).optional(),
+  method: z.string(),
+  params: z
+    .looseObject({ _meta: z.looseObject({ progressToken: z.union([z.number(), z.string()]).optional() }).optional() })
+    .optional(),
+});
+type Incoming = z.output<typeof incoming>;
+
+const limits = { idleMs: 60_000, perCaller: 2, perApp: 3, total: 100 };
+let sample: AppsSample;
+let server: PublicServer;
+let app: StatefulApp;
+
+beforeEach(async () => {
+  app = new StatefulApp();
+  await start();
+});
+afterEach(stop);
+
+async function start(
+  changed: Partial<typeof limits> = {},
+  operationDiscovery: AppsSampleOptions['operationDiscovery'] = { everyMs: 20, staleMs: 60_000, limitMs: 30_000 },
+  state: IdleState = 'Awake',
+): Promise<void> {
+  sample = await sampleAppsServer({ mcpSessions: { ...limits, ...changed }, operationDiscovery });
+  server = await startServer({ port: 0, host: '127.0.0.1', listener: sample.app, log: silent });
+  await sample.host('notes', app.listener, (one) => addPlan(addAgentPaths(one), state));
+  await until(() => sample.apps.findOperations('notes') !== undefined);
+  assert.deepEqual(sample.apps.findOperations('notes')?.names, ['notes__count', 'notes__wait']);
+}
+
+/** A server over stdio that asks for variables. */
+function addPlan(one: App, state: IdleState): App {
+  const environment = ['API_KEY', 'REGION', 'NODE_OPTIONS'].map((name) => ({ name, secret: true, required: false }));
+  const mcp = {
+    file: 'server.py',
+    transport: 'stdio',
+    command: 'python server.py',
+    path: '/mcp',
+    bridged: true,
+  } as const;
+  const plan = { strategy: 'python', reason: '', mcp: { ...mcp, environment } } as const;
+  const idle =
+    state === 'Awake' ? {} : { idle: { state, since: new Date().toISOString(), number: 1, afterSeconds: 300 } };
+  return { ...one, status: { ...one.status, plan, ...idle } };
+}
+
+async function stop(): Promise<void> {
+  await server.drain({ graceMs: 0, limitMs: 1_000, endStreams: () => undefined });
+  await sample.stop();
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await sleep(5);
+}
+
+interface CallOptions {
+  readonly session?: string;
+  readonly address?: string;
+  readonly name?: string;
+  readonly environment?: string;
+}
+
+interface Answer {
+  readonly text: string;
+  readonly cost: number;
+  readonly problem: string;
+}
+
+const answered = z.looseObject({
+  result: z.looseObject({
+    structuredContent: z.looseObject({
+      result: z.looseObject({ text: z.string().default('') }).prefault({}),
+      cost_usd: z.number().default(0),
+      problem: z.looseObject({ type: z.string().default(''), detail: z.string().default('') }).prefault({}),
+    }),
+  }),
+});
+
+/** Calls a tool by POST, as a client without a library does. */
+async function call(
+  { session, address, name = 'notes__count', environment }: CallOptions = {},
+  signal: AbortSignal | null = null,
+): Promise<Answer> {
+  const response = await fetch(`http://127.0.0.1:${server.port}/mcp/notes`, {
+    method: 'POST',
+    signal,
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2025-06-18',
+      ...(session === undefined ? {} : { 'mcp-session-id': session }),
+      ...(address === undefined ? {} : { 'x-forwarded-for': address }),
+      ...(environment === undefined ? {} : { 'moorage-mcp-environment': environment }),
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } }),
+  });
+  const text = (await response.text()).replace(/^[^{]*data: /s, '');
+  const { result: value, cost_usd: cost, problem } = answered.parse(JSON.parse(text)).result.structuredContent;
+  return { text: value.text, cost, problem: `${problem.type} ${problem.detail}`.trim() };
+}
+
+async function readUses(): Promise<string> {
+  const text = await sample.registry.getSingleMetricAsString('moorage_app_calls_total');
+  return text
+    .split('\n')
+    .filter((line) => line.includes('via="mcp"'))
+    .join('; ');
+}
+
+test('keeps the session of a caller with an app between calls', async () => {
+  const [first, second] = [await call(), await call()];
+  assert.equal(second.text, first.text.replace(/ 1$/, ' 2'));
+  assert.deepEqual([app.sessions.size, app.count('GET')], [1, 0]);
+});
+
+test('gives each caller, and each session of a client, a session of its own', async () => {
+  const answers = [await call(), await call({ session: 'a' }), await call({ session: 'b', address: '203.0.113.7' })];
+  assert.deepEqual(
+    answers.map(({ text }) => text.split(' ')[1]),
+    ['1', '1', '1'],
+  );
+  assert.equal(app.sessions.size, 3);
+  assert.match((await call({ session: 'a' })).text, / 2$/);
+  // The same id of another caller names another session.
+  assert.match((await call({ session: 'a', address: '203.0.113.7' })).text, / 1$/);
+});
+
+test('ends the session of the app when the client ends its own, and no other', async () => {
+  await call();
+  await call({ session: 'a' });
+  const end = (headers: Record<string, string>): Promise<Response> =>
+    fetch(`http://127.0.0.1:${server.port}/mcp/notes`, { method: 'DELETE', headers });
+  assert.equal((await end({ 'mcp-session-id': 'a', 'x-forwarded-for': '203.0.113.7' })).status, 204);
+  assert.equal(app.sessions.size, 2);
+  assert.equal((await end({ 'mcp-session-id': 'a' })).status, 204);
+  assert.equal(app.sessions.size, 1);
+  assert.match((await call()).text, / 2$/);
+});
+
+test('ends a session without calls, and all of them when it stops', async () => {
+  await stop();
+  app = new StatefulApp();
+  await start({ idleMs: 1 });
+  await call();
+  await until(() => app.sessions.size === 0);
+  await stop();
+  app = new StatefulApp();
+  await start();
+  await call();
+  assert.equal(app.sessions.size, 1);
+  await stop();
+  assert.equal(app.sessions.size, 0);
+  await start();
+});
+
+test('starts another session once if the app has lost it, and counts one use', async () => {
+  await call();
+  app.sessions.clear();
+  const answer = await call();
+  assert.match(answer.text, / 1$/);
+  assert.equal(answer.cost, 0.0001);
+  assert.equal(await readUses(), 'moorage_app_calls_total{via="mcp",outcome="answered"} 2');
+  // Never with a session that has just begun.
+  const listener = app.sessions.set.bind(app.sessions);
+  app.sessions.set = (id, count) => (count === 0 ? app.sessions : listener(id, count));
+  app.sessions.clear();
+  const before = app.count('initialize');
+  const failed = await call({ address: '203.0.113.7' });
+  assert.match(failed.problem, /app-unreachable The MCP endpoint \/mcp of notes answered with status 404\./);
+  assert.deepEqual([failed.cost, app.count('initialize') - before], [0, 1]);
+});
+
+test('charges for calls of tools only, and not for initialize and lists', async () => {
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'legacy' } });
+  await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${server.port}/mcp/notes`)));
+  await client.listTools();
+  await client.listTools();
+  assert.equal(await readUses(), '');
+  await client.callTool({ name: 'notes__count', arguments: {} });
+  assert.equal(await readUses(), 'moorage_app_calls_total{via="mcp",outcome="answered"} 1');
+  await client.close();
+});
+
+test('passes progress to a client that asks for it, in the units of the app', async () => {
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'legacy' } });
+  await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${server.port}/mcp/notes`)));
+  const seen: unknown[] = [];
+  const options = { onprogress: (progress: unknown) => seen.push(progress) };
+  await client.callTool({ name: 'notes__count', arguments: {} }, options);
+  assert.deepEqual(seen, [{ progress: 3, total: 7, message: 'half' }]);
+  await client.close();
+});
+
+test('passes on that a caller has canceled, and keeps the session', async () => {
+  await call();
+  const caller = new AbortController();
+  const waiting = call({ name: 'notes__wait' }, caller.signal).catch((error: unknown) => error);
+  await until(() => app.waiting.length === 1);
+  caller.abort();
+  assert.ok((await waiting) instanceof Error);
+  await until(() => app.canceled.length === 1);
+  assert.match((await call()).text, / 2$/);
+});
+
+test('ends the session that has been idle the longest at a limit, and refuses if all are in use', async () => {
+  await call({ session: 'a' });
+  await call({ session: 'b' });
+  await call({ session: 'a' });
+  await call({ session: 'c' });
+  assert.match((await call({ session: 'a' })).text, / 3$/);
+  // Two sessions of the same caller wait for the app.
+  const waiting = ['a', 'c'].map((session) => call({ session, name: 'notes__wait' }));
+  await until(() => app.waiting.length === 2);
+  assert.match((await call({ session: 'd' })).problem, /too-many-calls You have 2 sessions with notes in use/);
+  const other = call({ session: 'a', address: '203.0.113.7', name: 'notes__wait' });
+  await until(() => app.waiting.length === 3);
+  assert.match(
+    (await call({ address: '203.0.113.8' })).problem,
+    /tool-busy notes has reached its limit of 3 sessions, and all of them are in use/,
+  );
+  for (const answer of app.waiting) answer();
+  await Promise.all([...waiting, other]);
+  assert.equal((await call({ address: '203.0.113.8' })).problem, '');
+});
+
+test('gives the values of a caller to the session that starts with them, and shares it with no other values', async () => {
+  const environment = '{"API_KEY":"k\\u00e9y"}';
+  await call({ environment });
+  assert.deepEqual(
+    app.variables.filter((each) => each.startsWith('initialize')),
+    [`initialize ${environment}`],
+  );
+  assert.ok(app.variables.every((each) => !each.startsWith('tools/call')));
+  assert.match((await call({ environment })).text, / 2$/);
+  const others = [await call(), await call({ environment: '{"API_KEY":"other"}' })];
+  assert.deepEqual(
+    others.map(({ text }) => text.split(' ')[1]),
+    ['1', '1'],
+  );
+});
+
+test('refuses variables that the server does not ask for, or that are code, without repeating a value', async () => {
+  for (const [environment, message] of [
+    ['{"OTHER":"hidden"}', /takes? from callers: OTHER\. It takes API_KEY, REGION\./],
+    ['{"NODE_OPTIONS":"hidden"}', /takes? from callers: NODE_OPTIONS\./],
+    ['{"API_KEY":1}', /must be a JSON object whose values are text/],
+    ['hidden', /must be a JSON object whose values are text/],
+    [`{"API_KEY":"${'x'.repeat(9_000)}"}`, /must be a JSON object/],
+  ] as const) {
+    const { problem, cost } = await call({ environment });
+    assert.match(problem, /\/invalid-request /);
+    assert.match(problem, message);
+    assert.doesNotMatch(problem, /hidden|xxx/);
+    assert.equal(cost, 0);
+  }
+  assert.equal(app.sessions.size, 0);
+});
+
+test('notices an app that does not answer any more, and that it does again', async () => {
+  await stop();
+  app = new StatefulApp();
+  await start({}, { everyMs: 5, staleMs: 60_000, limitMs: 30_000, checkMs: 1, againMs: 1 });
+  await until(() => app.count('tools/list') > 2);
+  const fault = (): string | undefined => sample.apps.findOperations('notes')?.fault;
+  assert.equal(fault(), undefined);
+  app.isDead = true;
+  await until(() => fault() !== undefined);
+  assert.match(fault() ?? '', /^The MCP endpoint at \/mcp does not answer, in 3 checks or more: /);
+  assert.deepEqual(sample.apps.findOperations('notes')?.names, ['notes__count', 'notes__wait']);
+  const list = await sample.request('/api/projects/notes/tools');
+  const { fault: shown, answered_at: answeredAt } = appTools.parse(await list.json());
+  assert.deepEqual([shown, typeof answeredAt], [fault(), 'string']);
+  assert.match(await (await sample.request('/agent-capabilities.json')).text(), /does not answer, in 3 checks/);
+  app.isDead = false;
+  await until(() => fault() === undefined);
+});
+
+test('asks an app that is asleep nothing', async () => {
+  await stop();
+  app = new StatefulApp();
+  await start({}, { everyMs: 5, staleMs: 60_000, limitMs: 30_000, checkMs: 1, againMs: 1 }, 'Asleep');
+  const before = app.methods.length;
+  await sleep(60);
+  assert.equal(app.methods.length, before);
+});
+
+test('lists the tools of an app with schemas and variables, and calls one by POST in the same session', async () => {
+  const list = appTools.parse(await (await sample.request('/api/projects/notes/tools')).json());
+  assert.deepEqual(
+    [list.mcp_url, list.tools.map(({ name }) => name), list.tools[0]?.input_schema['type'], list.fault],
+    [`${baseUrl}/mcp/notes`, ['notes__count', 'notes__wait'], 'object', undefined],
+  );
+  assert.deepEqual(
+    list.variables.map(({ name }) => name),
+    ['API_KEY', 'REGION'],
+  );
+  const post = async (tool: string): Promise<Response> =>
+    sample.request(`/api/projects/notes/tools/${tool}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"arguments":{}}',
+    });
+  await post('notes__count');
+  const second = await post('notes__count');
+  const result = appToolResult.parse(await second.json());
+  assert.match(String(result.result['text']), / 2$/);
+  assert.deepEqual([result.tool, result.is_error, result.cost_usd], ['notes__count', false, 0.0001]);
+  const unknown = await post('notes__coumt');
+  assert.equal(unknown.status, 404);
+  assert.match(await unknown.text(), /notes has no operation .*notes__count/);
+});
+
+test('shows the tools of an app on its page, with a form that calls them', async () => {
+  const get = await (await sample.request('/apps/notes', { headers: { accept: 'text/html' } })).text();
+  assert.match(get, /id="tool-notes__count"/);
+  assert.match(get, /claude mcp add --transport http notes .*\/mcp\/notes/);
+  assert.match(get, /Moorage-Mcp-Environment/);
+  const post = async (tool: string): Promise<string> => {
+    const response = await sample.request('/apps/notes', {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html' },
+      body: new URLSearchParams({ tool }).toString(),
+    });
+    return response.text();
+  };
+  assert.match(
+    await post('notes__count'),
+    /<details id="tool-notes__count" open>[\s\S]*&quot;text&quot;: &quot;\S+ 1&quot;/,
+  );
+  assert.match(await post('other__tool'), /<h1>/);
+});
