@@ -116,15 +116,20 @@ func run(config settings) error {
 		upstream.end(config.grace)
 		return err
 	}
+	listener, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(config.port)))
+	if err != nil {
+		sessions.endAll()
+		upstream.end(config.grace)
+		return err
+	}
 	logf("", "%s answers over %s with %d tools; listening on port %d", about.name(), config.transport, len(about.Tools), config.port)
 
 	server := &http.Server{
-		Addr:              net.JoinHostPort("", strconv.Itoa(config.port)),
 		Handler:           newHandler(config, sessions, about),
 		ReadHeaderTimeout: 10 * time.Second,
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.ListenAndServe() }()
+	go func() { failed <- server.Serve(listener) }()
 
 	select {
 	case err = <-failed:
