@@ -244,7 +244,8 @@ function decideAwake(status: IdleStatus, input: RestInput, policy: RestPolicy): 
   if (isClosed === true) return { status: { ...enterState(status, 'Asleep', input), number } };
   const idleMs = status.afterSeconds * 1000;
   const remainingMs = idleMs - (now.getTime() - findLastUse(status, input));
-  if (!canRest(input) || hasUnknownWorkers(status, input)) return { status, afterMs: lookAgainMs };
+  if (!canRest(input) || hasUnknownWorkers(status, input) || hasBusyWorker(input))
+    return { status, afterMs: lookAgainMs };
   if (remainingMs > 0) return { status, afterMs: Math.max(remainingMs, leastMs) };
   // In a nap the process stays and answers, so no requests have to be held.
   if (policy.depth === 'nap') return { status: { ...enterState(status, 'Napping', input), number } };
@@ -261,6 +262,11 @@ function hasUnknownWorkers({ since }: IdleStatus, { workers, now }: RestInput): 
   const wokeAt = Date.parse(since);
   const isKnown = workers.isKnown && workers.measuredAt > wokeAt;
   return !isKnown && now.getTime() - Math.max(wokeAt, workers.measuredAt) < unmeasuredMs;
+}
+
+/** Whether a worker was busy when it was last measured, which may be longer ago than the app's idle time. */
+function hasBusyWorker({ workers }: RestInput): boolean {
+  return workers?.isKnown === true && workers.busyAt !== undefined && workers.busyAt >= workers.measuredAt;
 }
 
 /** Milliseconds since 1970. A busy worker is a use. */

@@ -78,6 +78,9 @@ test('keeps an app awake whose worker is busy, and lets it rest after its idle t
   );
   for (const busyAt of [undefined, ms(-61)])
     assert.deepEqual(decideRest(input({ workers: workers(busyAt) })).close, { number: 5, idleMs: 60_000 });
+  // Workers are measured less often than a short idle time elapses.
+  const { afterMs, close } = decideRest(input({ workers: workers(ms(-61), ms(-61)) }));
+  assert.deepEqual([afterMs, close], [5_000, undefined]);
 });
 
 test('waits for a measurement of workers after a wake or a change of leader, but not for ever', () => {
