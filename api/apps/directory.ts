@@ -42,6 +42,8 @@ export interface Target {
   readonly author: string;
   /** Undefined if the app's operations are not offered as tools. */
   readonly agentPaths: AgentPaths | undefined;
+  /** It was planned as an MCP server. */
+  readonly isMcpServer?: boolean;
   /** Variables that a caller can set for its own session with the app's MCP server. */
   readonly callerVariables?: ReturnType<typeof listCallerVariables>;
 }
@@ -138,7 +140,8 @@ export function resolveDestination({ origin, components }: Target, path: string)
 function readTarget(app: App, originOf: (app: App) => string): Target | undefined {
   const status = toPublicStatus(app);
   if (status.status !== 'live') return undefined;
-  const spec = resolveSpec(app, readSettings(app.status?.built?.settings));
+  const { built, idle, plan } = app.status ?? {};
+  const spec = resolveSpec(app, readSettings(built?.settings));
   const { agents, listing } = spec;
   return {
     slug: app.metadata.name,
@@ -146,13 +149,14 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
     uid: app.metadata.uid,
     commit: status.commit,
     origin: originOf(app),
-    isActivated: app.status?.idle !== undefined,
-    isResting: (app.status?.idle?.state ?? 'Awake') !== 'Awake',
+    isActivated: idle !== undefined,
+    isResting: (idle?.state ?? 'Awake') !== 'Awake',
     components: listRoutedComponents(app, spec),
     publicOrigin: new URL(status.url).origin,
     author: readAuthorship(app).author,
     agentPaths: agents.enabled ? { openapi: agents.openapi, mcp: agents.mcp } : undefined,
-    callerVariables: listCallerVariables(app.status?.plan?.mcp),
+    isMcpServer: plan?.mcp !== undefined,
+    callerVariables: listCallerVariables(plan?.mcp),
   };
 }
 

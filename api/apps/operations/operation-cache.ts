@@ -26,7 +26,7 @@ export interface OperationCacheOptions {
   readonly everyMs?: number;
   /** Delay before an app that described no operations is queried again; default 600 000. */
   readonly staleMs?: number;
-  /** Time limit for one app; default 20 000. */
+  /** Time limit for one app; default 20 000. An MCP server gets longer, see mcpServerLimitMs. */
   readonly limitMs?: number;
   /** Interval at which an app with operations is asked whether it still answers; default 86 400 000. */
   readonly checkMs?: number;
@@ -56,6 +56,11 @@ export interface AppOperations {
 }
 
 const maxConcurrent = 3;
+/**
+ * Over stdio, a session begins with the start of a process, which takes Python several seconds on a busy node. The bridge
+ * waits this long, too.
+ */
+const mcpServerLimitMs = 60_000;
 const firstRetryMs = 5_000;
 /** Checks in a row that fail before an app counts as dead: one may fall into a restart. */
 const failedChecks = 3;
@@ -198,13 +203,13 @@ export class OperationCache {
 
   /** An entry keeps its operations: an app that does not answer today may tomorrow, and a call says why it fails. */
   async #check(before: Entry, target: Target, agentPaths: AgentPaths): Promise<Entry> {
-    const { check, log, limitMs, checkMs, againMs } = this.#options;
+    const { check, log, checkMs, againMs } = this.#options;
     const isOverMcp = before.operations.some(({ way }) => way.kind === 'mcp');
     // Nothing wakes an app for this, and what is asleep cannot answer.
     if (check === undefined || !isOverMcp || target.isResting === true)
       return { ...before, dueAt: Date.now() + (isOverMcp ? againMs : checkMs) };
     try {
-      await check(target, agentPaths, AbortSignal.any([this.#ending.signal, createTimeLimit(limitMs)]));
+      await check(target, agentPaths, this.#createSignal(target));
       return { ...before, fault: undefined, failures: 0, dueAt: Date.now() + checkMs, answeredAt: Date.now() };
     } catch (error) {
       const failures = before.failures + 1;
@@ -220,13 +225,17 @@ export class OperationCache {
 
   /** Reads the description stored for this release, or stores what the app describes now. */
   async #readPinned(target: Target, agentPaths: AgentPaths): Promise<OperationList & { readonly isNew: boolean }> {
-    const { discover, pins, limitMs } = this.#options;
+    const { discover, pins } = this.#options;
     const name = { app: target.uid, release: formatRelease(target, agentPaths) };
     const stored = await pins.read(name);
     if (stored !== undefined) return { ...stored, isNew: false };
-    const signal = AbortSignal.any([this.#ending.signal, createTimeLimit(limitMs)]);
-    const list = await discover(target, agentPaths, signal);
+    const list = await discover(target, agentPaths, this.#createSignal(target));
     return { ...(list.operations.length === 0 ? list : await pins.keep(name, list)), isNew: true };
+  }
+
+  #createSignal({ isMcpServer = false }: Target): AbortSignal {
+    const limitMs = isMcpServer ? mcpServerLimitMs : this.#options.limitMs;
+    return AbortSignal.any([this.#ending.signal, createTimeLimit(limitMs)]);
   }
 
   #recordFailure(slug: string, key: string, fault: string): Entry {
@@ -250,8 +259,11 @@ const workerModule = new URL('worker.ts', import.meta.url);
 const workerOutput = operationList.extend({ fault: z.string().optional() });
 /** Size limit of an app's description. */
 const maxDescriptionBytes = 2 * 1_048_576;
-/** An app that does not speak MCP may never respond; this leaves time to read its OpenAPI document. */
-const mcpLimitMs = 5_000;
+
+/** An app that is not known to speak MCP may never respond; 10 seconds leave time to read its OpenAPI document. */
+function chooseMcpLimit({ isMcpServer = false }: Target): number {
+  return isMcpServer ? mcpServerLimitMs : 10_000;
+}
 
 export interface DiscovererOptions {
   readonly appClient: AppClient;
@@ -275,18 +287,20 @@ export class DiscoveryError extends Error {
  */
 export function createOperationDiscoverer({ appClient, workers }: DiscovererOptions): DiscoverOperations {
   return async (target, agentPaths, signal) => {
-    const { slug } = target;
+    const { slug, isMcpServer = false } = target;
     const tools = await listMcpTools({
-      appClient,
-      target,
-      path: agentPaths.mcp,
-      id: 'operations',
-      signal,
+      ...{ appClient, target, path: agentPaths.mcp, id: 'operations', signal },
       maxBytes: maxDescriptionBytes,
-      limitMs: mcpLimitMs,
-    }).catch(() => undefined);
+      limitMs: chooseMcpLimit(target),
+    }).catch((error: unknown) => {
+      if (!isMcpServer) return undefined;
+      throw new DiscoveryError(
+        `The MCP server at ${agentPaths.mcp} did not list its tools: ${error instanceof Error ? error.message : 'unknown error'}`,
+        { cause: error },
+      );
+    });
     if (Array.isArray(tools) && tools.length > 0) return readOperations(target, { kind: 'mcp', slug, tools }, signal);
-    const none = `There is no MCP endpoint at ${agentPaths.mcp}, and`;
+    const none = `The MCP endpoint at ${agentPaths.mcp} ${isMcpServer ? 'lists no tools' : 'does not answer'}, and`;
     const { status, bytes } = await fetchOpenApi(target, agentPaths, signal).catch((error: unknown) => {
       throw new DiscoveryError(
         `${none} GET ${agentPaths.openapi} failed: ${error instanceof Error ? error.message : 'unknown error'}`,
@@ -345,7 +359,7 @@ export function createEndpointCheck(appClient: AppClient): NonNullable<Operation
     const tools = await listMcpTools({
       ...{ appClient, target, path, signal, id: 'check' },
       maxBytes: maxDescriptionBytes,
-      limitMs: mcpLimitMs * 2,
+      limitMs: chooseMcpLimit(target),
     });
     if (!Array.isArray(tools) || tools.length === 0) throw new DiscoveryError('it lists no tools.');
   };

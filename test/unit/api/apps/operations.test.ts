@@ -331,8 +331,8 @@ for (const [slug, { document, expected }] of Object.entries(hostile)) {
 }
 
 test('lists operations while apps hang, stream endlessly or answer MCP with nonsense', async () => {
-  // An app that hangs is asked until the limit, and MCP alone takes five seconds of it.
-  const brief = await sampleAppsServer({ operationDiscovery: { everyMs: 20, staleMs: 60_000, limitMs: 8_000 } });
+  // An app that hangs is asked until the limit.
+  const brief = await sampleAppsServer({ operationDiscovery: { everyMs: 20, staleMs: 60_000, limitMs: 3_000 } });
   await brief.host('shop', described(shop), (app) => addAgentPaths(app));
   while ((await listAppTools('shop', brief)).length === 0) await sleep(20);
   await brief.host(
@@ -368,6 +368,24 @@ test('lists operations while apps hang, stream endlessly or answer MCP with nons
     assert.deepEqual([names, typeof fault], [[], 'string'], slug);
   }
   await brief.stop();
+});
+
+test('names why an MCP server lists no tools, and looks for no OpenAPI document there', async () => {
+  const paths = new Set<string | undefined>();
+  const mcp = { file: 'a.py', transport: 'stdio', command: 'python a.py', path: '/mcp', bridged: true } as const;
+  const plan = { strategy: 'python' as const, reason: '', mcp: { ...mcp, environment: [] } };
+  await sample.host(
+    'full',
+    ({ url }, response) => {
+      paths.add(url);
+      response.writeHead(503).end('no room');
+    },
+    (app) => ({ ...addAgentPaths(app), status: { ...app.status, plan } }),
+  );
+  const { names, fault } = await asked('full');
+  assert.deepEqual(names, []);
+  assert.match(fault ?? '', /^The MCP server at \/mcp did not list its tools: .*503/);
+  assert.deepEqual([...paths], ['/mcp']);
 });
 
 test('updates operations with the commit, and removes them with the app', async () => {
