@@ -332,7 +332,7 @@ for (const [slug, { document, expected }] of Object.entries(hostile)) {
 
 test('lists operations while apps hang, stream endlessly or answer MCP with nonsense', async () => {
   // An app that hangs is asked until the limit.
-  const brief = await sampleAppsServer({ operationDiscovery: { everyMs: 20, staleMs: 60_000, limitMs: 3_000 } });
+  const brief = await sampleAppsServer({ operationDiscovery: { everyMs: 20, staleMs: 60_000, limitMs: 8_000 } });
   await brief.host('shop', described(shop), (app) => addAgentPaths(app));
   while ((await listAppTools('shop', brief)).length === 0) await sleep(20);
   await brief.host(
