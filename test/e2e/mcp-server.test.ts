@@ -5,7 +5,17 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { appUrl, baseUrl, deleteApps, get, localFetch, readApp, runWithFiles, submit } from '../support/cluster.ts';
+import {
+  appUrl,
+  baseUrl,
+  deleteApps,
+  get,
+  localFetch,
+  readApp,
+  runWithFiles,
+  submit,
+  waitFor,
+} from '../support/cluster.ts';
 
 const name = 'e2e-counter';
 afterAll(() => deleteApps(name));
@@ -71,8 +81,11 @@ test('each call costs a use, and another session has a process of its own', asyn
 });
 
 test('its page shows the tool with a form', async () => {
-  const { status, body } = await get(new URL(`/apps/${name}`, baseUrl));
-  assert.equal(status, 200);
-  assert.match(body, /Adds a number to the count of this process\./);
-  assert.match(body, /<form[^>]*>/);
+  // Each replica of the API lists the tools itself, a moment after the app is live.
+  const page = await waitFor('the tool on the page', async () => {
+    const { status, body } = await get(new URL(`/apps/${name}`, baseUrl));
+    assert.equal(status, 200);
+    return body.includes('Adds a number to the count of this process.') ? body : undefined;
+  });
+  assert.match(page, /<form method="post"[^>]*#tool-e2e-counter__add"/);
 });
