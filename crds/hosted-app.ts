@@ -43,7 +43,7 @@ export { strategies } from './languages.ts';
 const repository = addRules(
   z.string().max(512),
   createPatternRule(
-    '^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9_~][A-Za-z0-9._~%+-]*)+/?$',
+    '^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/@?[A-Za-z0-9_~][A-Za-z0-9._~%+-]*)+/?$',
     'repo must be a URL like https://github.com/owner/name, without credentials, query or fragment',
   ),
   createPatternRule(
@@ -54,7 +54,7 @@ const repository = addRules(
 
 export const source = z.strictObject({
   repo: makeImmutable(repository, 'repo is immutable; create a new HostedApp for another repository').describe(
-    'HTTPS address of the git repository, without credentials. Immutable.',
+    'HTTPS address of the git repository, without credentials, or of the page of a package: https://www.npmjs.com/package/NAME or https://pypi.org/project/NAME. Immutable.',
   ),
   revision: addRules(
     z.string().max(200),
@@ -65,13 +65,13 @@ export const source = z.strictObject({
     createNoParentSegmentRule('revision'),
   )
     .optional()
-    .describe('Branch, tag or full commit ID. Defaults to the default branch of the repository.'),
+    .describe('Branch, tag or full commit ID; for a package, a version. Defaults to the default branch of the repository, or the newest version.'),
   path: relativePath('path')
     .default('.')
     .describe('Folder of the app, relative to the root of the repository, without "..".'),
   interval: duration('interval', '30s', '168h')
     .default('5m')
-    .describe('How often the repository is polled for new commits, such as 90s, 5m or 1h; from 30s to 168h.'),
+    .describe('How often the repository or registry is polled for new commits or versions, such as 90s, 5m or 1h; from 30s to 168h.'),
 });
 
 const buildResources = z.strictObject({

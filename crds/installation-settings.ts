@@ -34,8 +34,9 @@ export const installationSettings = {
       value: 'git.allowedHosts',
       default: ['github.com'],
       // An installation serves strangers, who use the other large hosts too. A process alone allows only what it must.
-      chartDefault: ['github.com', 'gitlab.com', 'codeberg.org'],
-      description: 'Allowed git hosts. The first one is the default host of owner/name.',
+      chartDefault: ['github.com', 'gitlab.com', 'codeberg.org', 'npmjs.com', 'pypi.org'],
+      description:
+        'Allowed git hosts, and registries whose packages can be hosted: npmjs.com and pypi.org. The first one is the default host of owner/name.',
     },
   ),
   gitInsecureHosts: defineSetting(

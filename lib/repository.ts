@@ -1,9 +1,13 @@
-// Parses the address of a git repository once, from the text that someone typed, into one normalized value.
+// Parses the address of a git repository, or of a package of a registry, once: from the text that someone typed into one
+// normalized value.
 import { createHash } from 'node:crypto';
 
 /** A repository address in normal form. Two spellings of one repository give equal `url`s. */
 export interface Repository {
-  /** `https://host[:port]/owner/name` (or http, only where `insecureHosts` allows), no `.git`, no credentials. */
+  /**
+   * `https://host[:port]/owner/name` (or http, only where `insecureHosts` allows), no `.git`, no credentials. For a
+   * package, the address of its page.
+   */
   readonly url: string;
   readonly host: string;
   readonly owner: string;
@@ -12,6 +16,14 @@ export interface Repository {
   readonly cloneUrl: string;
   /** Its host is reached by plain http. */
   readonly insecure: boolean;
+  /** Set for a package, which is not a git repository; its releases count as commits. */
+  readonly package?: PackageName | undefined;
+}
+
+/** A package of a registry, by its name there: `@scope/name` or `name`. */
+export interface PackageName {
+  readonly registry: 'npm' | 'pypi';
+  readonly name: string;
 }
 
 /** Which git servers may be used: configuration, never the caller's choice. */
@@ -40,6 +52,10 @@ const segment = /^[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?$/;
  */
 export function parseRepository(text: string, hosts: GitHosts): Repository {
   const trimmed = text.trim();
+  const packaged = parsePackage(trimmed, hosts);
+  if (packaged?.branch !== undefined)
+    throw new RepositoryError('the address names a version', 'Leave the version out: the newest one is hosted.');
+  if (packaged !== undefined) return packaged.repository;
   const [defaultHost] = hosts.allowed;
   if (/^[^/:@\s]+\/[^/:@\s]+$/.test(trimmed) && defaultHost !== undefined)
     return parseParts(defaultHost, trimmed.split('/'), hosts);
@@ -59,7 +75,7 @@ export function parseRepository(text: string, hosts: GitHosts): Repository {
   );
 }
 
-/** A repository as people copy its address, with the branch that the address of a page names. */
+/** A repository as people copy its address, with the branch or version that the address of a page names. */
 export interface RepositoryAddress {
   readonly repository: Repository;
   readonly branch?: string | undefined;
@@ -72,10 +88,13 @@ const pageParameters = /^(tab|utm_[a-z]+)$/;
 
 /**
  * Parses a copied address: what {@link parseRepository} accepts, and addresses without a protocol, of git over SSH, of a
- * branch (…/tree/main), and with the query or fragment of a page (?tab=readme, #readme).
+ * branch (…/tree/main), and with the query or fragment of a page (?tab=readme, #readme). The version of a package is
+ * returned as its branch.
  * @throws RepositoryError
  */
 export function parseAddress(text: string, hosts: GitHosts): RepositoryAddress {
+  const packaged = parsePackage(text.trim(), hosts);
+  if (packaged !== undefined) return packaged;
   const address = addProtocol(text.trim(), hosts);
   if (!URL.canParse(address)) return { repository: parseRepository(address, hosts) };
   const url = new URL(address);
@@ -130,6 +149,10 @@ export function readRepository(text: string, hosts: GitHosts): Repository | Repo
  * is no longer allowed.
  */
 export function parseAcceptedRepository(address: string): Repository {
+  for (const registry of registries) {
+    const name = registry.findName(address)?.name;
+    if (name !== undefined) return toPackage(registry, name);
+  }
   const { protocol, host, pathname } = new URL(address);
   const [owner = '', ...rest] = pathname.split('/').filter((part) => part !== '');
   return toNormalForm({ host, owner, name: rest.join('/'), insecure: protocol === 'http:', cloneUrl: address });
@@ -176,6 +199,81 @@ function toNormalForm(
   const name = removeSuffix(parts.name);
   const url = `${insecure ? 'http' : 'https'}://${host}/${owner}/${name}`;
   return { url, host, owner, name, cloneUrl: cloneUrl ?? url, insecure };
+}
+
+// Packages: npm:@scope/name, pypi:name, and the addresses of their pages.
+
+interface Registry {
+  readonly registry: PackageName['registry'];
+  readonly host: string;
+  readonly page: string;
+  /** The whole of a name; it becomes part of the addresses at which the registry is asked. */
+  readonly name: RegExp;
+  /** Separates the version from the name in `npm:name@version`. */
+  readonly versionMark: RegExp;
+  /** The name and version in the address of a page. */
+  findName(address: string): { name: string; version?: string | undefined } | undefined;
+}
+
+const registries: readonly Registry[] = [
+  {
+    registry: 'npm',
+    host: 'npmjs.com',
+    page: 'https://www.npmjs.com/package/',
+    name: /^(?:@[a-z0-9][a-z0-9._-]{0,99}\/)?[a-z0-9][a-z0-9._-]{0,99}$/i,
+    versionMark: /(?!^)@/,
+    findName: (address) =>
+      matchPage(/^https:\/\/(?:www\.)?npmjs\.com\/package\/((?:@[^/?#]+\/)?[^/?#]+)(?:\/v\/([^/?#]+))?/, address),
+  },
+  {
+    registry: 'pypi',
+    host: 'pypi.org',
+    page: 'https://pypi.org/project/',
+    name: /^[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?$/i,
+    versionMark: /==|@/,
+    findName: (address) => matchPage(/^https:\/\/(?:www\.)?pypi\.org\/project\/([^/?#]+)(?:\/([^/?#]+))?/, address),
+  },
+];
+
+/** Hosts whose repositories are packages. */
+export const registryHosts: readonly string[] = registries.map(({ host }) => host);
+
+function matchPage(page: RegExp, address: string): { name: string; version?: string | undefined } | undefined {
+  const [, name, version] = page.exec(address) ?? [];
+  return name === undefined ? undefined : { name: decodePath(name), version };
+}
+
+function parsePackage(text: string, { allowed }: GitHosts): RepositoryAddress | undefined {
+  for (const registry of registries) {
+    const prefix = `${registry.registry}:`;
+    const [start = '', version] = text.slice(prefix.length).trim().split(registry.versionMark);
+    const found = text.toLowerCase().startsWith(prefix) ? { name: start, version } : registry.findName(text);
+    if (found === undefined) continue;
+    if (!allowed.includes(registry.host))
+      throw new RepositoryError(
+        `packages of ${registry.host} are not allowed here`,
+        `Use a repository on one of the allowed hosts: ${allowed.join(', ')}.`,
+      );
+    if (!registry.name.test(found.name))
+      throw new RepositoryError(
+        `${found.name} is not the name of a package`,
+        `Write it as ${registry.registry === 'npm' ? 'npm:@scope/name or npm:name' : 'pypi:name'}.`,
+      );
+    return {
+      repository: toPackage(registry, found.name),
+      ...(found.version === undefined ? {} : { branch: found.version }),
+    };
+  }
+  return undefined;
+}
+
+/** The owner of a package without a scope is the package itself: nothing says who else publishes under that account. */
+function toPackage({ registry, host, page }: Registry, text: string): Repository {
+  // PyPI treats these spellings as one name.
+  const name = registry === 'pypi' ? text.toLowerCase().replaceAll(/[-_.]+/g, '-') : text;
+  const [owner = name, short = name] = name.split('/');
+  const url = `${page}${name}`;
+  return { url, host, owner, name: short, cloneUrl: url, insecure: false, package: { registry, name } };
 }
 
 const removeSuffix = (name: string): string => name.replace(/(?:\.git)+$/i, '');

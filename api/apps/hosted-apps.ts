@@ -169,6 +169,7 @@ function normalizeName(hosts: GitHosts, { owner, name, host }: RepositoryName): 
       },
     ]);
   }
+  if (owner.startsWith('@')) return { owner, name };
   try {
     return parseRepository(`${owner}/${name}`, hosts);
   } catch (error) {

@@ -7,11 +7,12 @@ import { Fault, readInstallation } from './installation.ts';
 import { createOutput } from './output.ts';
 import { submit, type Request } from './submit.ts';
 
-const usage = `usage: npm run submit -- FOLDER | OWNER/NAME | URL [--name NAME]
+const usage = `usage: npm run submit -- FOLDER | OWNER/NAME | URL | PACKAGE [--name NAME]
 
   FOLDER        push the folder in its current state to the cluster's own git server, and submit it from there
   OWNER/NAME    submit a repository on the first of the allowed git hosts
   URL           submit a repository on any of them
+  PACKAGE       submit a published package: npm:@scope/name, npm:name or pypi:name
   --name NAME   name of the repository that a folder is pushed to (default: the folder's name)
 
 exit codes: 0 live, 1 rejected, 2 not submitted, 64 wrong usage`;

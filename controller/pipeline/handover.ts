@@ -119,6 +119,10 @@ const cloneNotes = z.object({
   commit: z.string(),
   time: z.int().describe('Time of the commit, seconds since 1970.'),
   submodules: z.array(submodule).describe('Where the commit points into other repositories.'),
+  package: z
+    .enum(['npm', 'pypi'])
+    .optional()
+    .describe('Registry whose published package the files are; absent: they are those of a repository.'),
 });
 
 const imageNotes = z.object({

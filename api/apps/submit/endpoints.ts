@@ -66,7 +66,7 @@ const submission = z
       .min(1)
       .max(512)
       .describe(
-        'Source repository: owner/name, or an address copied from a browser or from git clone. A branch in the address must be the default branch.',
+        'Source repository: owner/name, or an address copied from a browser or from git clone. A branch in the address must be the default branch. Or a package, such as npm:@scope/name or pypi:name, whose newest version is hosted.',
       ),
     contact: contact.optional().describe('Contact for launch and revenue notifications: an e-mail address or a URL'),
     note: z

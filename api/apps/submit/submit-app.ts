@@ -389,7 +389,8 @@ export function createRepositoryCheck(options: RepositoryCheckOptions): CheckRep
       throw createTooManyFailures(maximum, oldest + windowMs - now());
     const answer = await lookUp(repository).catch(() => undefined);
     if (answer?.ok === true) {
-      assertDefaultBranch(branch, answer.reference);
+      if (repository.package === undefined) assertDefaultBranch(branch, answer.reference);
+      else assertNewestVersion(branch, answer.reference);
       return;
     }
     fail(network);
@@ -412,6 +413,18 @@ function createTooManyFailures(maximum: number, waitMs: number): Problem {
     `${maximum} repositories that your network submitted in the last ten minutes could not be read. Check the addresses, and submit again in ${seconds} seconds.`,
     { headers: { 'retry-after': String(seconds) } },
   );
+}
+
+function assertNewestVersion(version: string | undefined, newest: string): void {
+  if (version === undefined || version === newest) return;
+  throw createValidationProblem([
+    {
+      in: 'body',
+      field: 'repo',
+      message: `names version ${version}, and the newest one (${newest}) is what is hosted`,
+      fix: 'Submit the package without a version, or ask the operator of this installation to set spec.source.revision.',
+    },
+  ]);
 }
 
 function assertDefaultBranch(branch: string | undefined, reference: string): void {

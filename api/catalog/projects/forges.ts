@@ -2,6 +2,7 @@
 import licenses from 'spdx-license-list';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
+import { parseAcceptedRepository } from '../../../lib/repository.ts';
 import type { Fetcher } from '../../tools/index.ts';
 
 export type ForgeAnswer =
@@ -141,6 +142,8 @@ export function parseForgeRepository(address: string): ForgeRepository | undefin
     .replace(/\.git$/i, '')
     .split('/')
     .slice(1);
+  // A registry of packages knows no stars.
+  if (parseAcceptedRepository(address).package !== undefined) return undefined;
   if (path.length < 2 || path.some((part) => !/^(?!\.{1,2}$)[\w.~+-]{1,100}$/.test(part))) return undefined;
   return { url: `${protocol}//${host}/${path.join('/')}`, host, path };
 }

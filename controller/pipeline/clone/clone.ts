@@ -1,4 +1,5 @@
-// Stage 1: fetches the files of one commit and of its submodules into the workspace, and nothing else from their repositories.
+// Stage 1: fetches the files of one commit and of its submodules into the workspace, and nothing else from their repositories; or
+// those of one release of a package.
 import { lutimes, mkdir, readdir, rm, lstat, mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isAbsolute } from 'node:path/posix';
@@ -15,7 +16,16 @@ import { LimitCounter } from '../review/rules/files.ts';
 import { formatBytes, keepHead, toOneLine } from '../text.ts';
 import { readFileText } from '../tree.ts';
 import { checkOut, fetchCommit, listCommit, type Gitlink } from './fetch.ts';
-import { type GitHosts, readRepository, type Repository, RepositoryError } from '../../../lib/repository.ts';
+import { fetchPackage } from './package.ts';
+import type { RegistryOrigins } from '../../../lib/packages.ts';
+import {
+  type GitHosts,
+  type PackageName,
+  parseAcceptedRepository,
+  readRepository,
+  type Repository,
+  RepositoryError,
+} from '../../../lib/repository.ts';
 import { createTimeLimit } from '../../../lib/values.ts';
 
 const latestTime = 4_102_444_800;
@@ -25,18 +35,43 @@ export interface CloneOptions {
   /** Grants read access to the repository, but not to its submodules. */
   readonly gitToken?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Registries of packages; default: the public ones. */
+  readonly origins?: RegistryOrigins | undefined;
 }
 
 /**
- * Fetches, measures and checks out the commit. @throws Rejected for exceeded limits and damaged objects, Fault for
+ * Fetches, measures and checks out the commit, or unpacks the release of a package. @throws Rejected for exceeded limits and damaged objects, Fault for
  * anything that a retry may fix
  */
-export async function clone(
+export async function clone(input: PipelineInput, paths: WorkspacePaths, options: CloneOptions): Promise<CloneResult> {
+  process.umask(0o022);
+  const { package: packageName } = parseAcceptedRepository(input.repo);
+  const { files, bytes } = await (packageName === undefined
+    ? cloneRepository(input, paths, options)
+    : unpackPackage(packageName, input, paths, options));
+  return { commit: input.commit, files, bytes, ...readOwnership(paths.source) };
+}
+
+async function unpackPackage(
+  packageName: PackageName,
+  input: PipelineInput,
+  { source, notes }: WorkspacePaths,
+  { printLine, signal, origins }: CloneOptions,
+): Promise<LimitCounter> {
+  await rm(source, { recursive: true, force: true });
+  for (const folder of [source, notes]) await mkdir(folder, { recursive: true });
+  const { counter, time } = await fetchPackage(packageName, input, { source, printLine, signal, origins });
+  await setTreeTimes(source, time);
+  const { registry } = packageName;
+  await writeNotes(notes, 'clone', { commit: input.commit, time, submodules: [], package: registry });
+  return counter;
+}
+
+async function cloneRepository(
   input: PipelineInput,
   paths: WorkspacePaths,
   { printLine, gitToken, signal }: CloneOptions,
-): Promise<CloneResult> {
-  process.umask(0o022);
+): Promise<LimitCounter> {
   // Next to the author's tree, never inside it.
   const gitFolder = join(paths.notes, 'git');
   for (const folder of [paths.source, gitFolder]) await rm(folder, { recursive: true, force: true });
@@ -60,8 +95,7 @@ export async function clone(
   await rm(gitFolder, { recursive: true, force: true });
   await setTreeTimes(paths.source, time);
   await writeNotes(paths.notes, 'clone', { commit: input.commit, time, submodules });
-  const { files, bytes } = counter;
-  return { commit: input.commit, files, bytes, ...readOwnership(paths.source) };
+  return counter;
 }
 
 /**

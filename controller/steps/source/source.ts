@@ -1,9 +1,11 @@
-// Step Source: resolves the revision to a commit, and polls the repository at its interval.
+// Step Source: resolves the revision to a commit, or a version of a package to the hash of its file, and polls the repository or
+// registry at its interval.
 import { createHash } from 'node:crypto';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { isCommitId, listReferences, type References } from '../../../lib/git/git.ts';
-import { RepositoryError, type Repository } from '../../../lib/repository.ts';
+import { findRelease, type RegistryOrigins, ReleaseError } from '../../../lib/packages.ts';
+import { type PackageName, RepositoryError, type Repository } from '../../../lib/repository.ts';
 import { parseDuration } from '../../../lib/values.ts';
 import { formatTimestamp } from '../../objects/kinds.ts';
 import { toOneLine } from '../../pipeline/text.ts';
@@ -179,7 +181,7 @@ function hashText(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 12);
 }
 
-// Resolving: the git server lists its references; nothing is fetched.
+// Resolving: the git server lists its references, or the registry names a release; nothing is fetched.
 
 export interface RevisionQuery {
   readonly repository: Repository;
@@ -207,7 +209,10 @@ export type RevisionResult =
 export async function resolveRevision(
   { repository, revision }: RevisionQuery,
   readSecret?: string,
+  origins?: RegistryOrigins,
 ): Promise<RevisionResult> {
+  if (repository.package !== undefined && !isCommitId(revision))
+    return resolveVersion(repository.package, revision, origins);
   if (revision !== undefined && isForeignReference(revision)) return rejectRevision(revision);
   if (isCommitId(revision)) return { ok: true, commit: revision, reference: revision };
   const names = listCandidates(revision);
@@ -220,9 +225,33 @@ export async function resolveRevision(
     );
     return chooseReference(references, names) ?? reportNotFound(revision);
   } catch (error) {
-    return explainFailure(error instanceof Error ? error.message : String(error));
+    return explainFailure(formatError(error));
   }
 }
+
+/** Resolves a version of a package, or its newest one. */
+async function resolveVersion(
+  packageName: PackageName,
+  version: string | undefined,
+  origins: RegistryOrigins | undefined,
+): Promise<RevisionResult> {
+  try {
+    const release = await findRelease(packageName, { version }, origins);
+    return { ok: true, commit: release.commit, reference: release.version };
+  } catch (error) {
+    if (!(error instanceof ReleaseError))
+      return explainUnreachable(`The registry could not be asked (${findLastLine(formatError(error))}).`);
+    const { kind, message, fix } = error;
+    const [reason, rule] = releaseFailures[kind];
+    return createFinalFailure(reason, rule, message, fix);
+  }
+}
+
+const releaseFailures = {
+  'no-package': ['RepositoryNotFound', 'source/repository-not-found'],
+  'no-release': ['RevisionNotFound', 'source/revision-not-found'],
+  'no-source': ['RepositoryRefused', 'source/package-without-source'],
+} as const satisfies Record<ReleaseError['kind'], readonly [ReasonOf<'stalled'>, string]>;
 
 export function rejectRepository(error: RepositoryError): RevisionFailure {
   return createFinalFailure(
@@ -300,14 +329,18 @@ function explainFailure(output: string): RevisionFailure {
       'Check the address, or make the repository public.',
     );
   }
+  return explainUnreachable(`The git server could not be reached (${detail}).`);
+}
+
+function explainUnreachable(message: string): RevisionFailure {
   return {
-    ok: false,
-    final: false,
-    reason: 'RepositoryUnreachable',
-    rule: 'source/repository-unreachable',
-    message: `The git server could not be reached (${detail}).`,
-    fix: 'It is retried automatically.',
+    ...{ ok: false, final: false, reason: 'RepositoryUnreachable', rule: 'source/repository-unreachable' },
+    ...{ message, fix: 'It is retried automatically.' },
   };
+}
+
+function formatError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function findLastLine(output: string): string {

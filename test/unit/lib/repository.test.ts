@@ -28,6 +28,43 @@ for (const [text, url] of accepted) {
   });
 }
 
+const packages = { allowed: ['github.com', 'npmjs.com', 'pypi.org'], insecure: [] };
+
+test.each([
+  ['npm:@scope/server', 'https://www.npmjs.com/package/@scope/server', '@scope/server', undefined],
+  ['npm:server@1.2.0', 'https://www.npmjs.com/package/server', 'server/server', '1.2.0'],
+  [
+    'https://www.npmjs.com/package/@scope/server/v/1.2.0',
+    'https://www.npmjs.com/package/@scope/server',
+    '@scope/server',
+    '1.2.0',
+  ],
+  ['pypi:My_Server==2.0', 'https://pypi.org/project/my-server', 'my-server/my-server', '2.0'],
+  [
+    'https://pypi.org/project/my-server/#history',
+    'https://pypi.org/project/my-server',
+    'my-server/my-server',
+    undefined,
+  ],
+])('reads %s as a package', (text, url, path, version) => {
+  const { repository, branch } = parseAddress(text, packages);
+  assert.deepEqual([repository.url, `${repository.owner}/${repository.name}`, branch], [url, path, version]);
+  assert.deepEqual(parseAcceptedRepository(url), repository);
+});
+
+test.each([
+  ['npm:../../evil', packages, /is not the name of a package/],
+  ['npm:@scope/a/b', packages, /is not the name of a package/],
+  ['https://www.npmjs.com/package/%2e%2e', packages, /is not the name of a package/],
+  ['pypi:name[extra]', packages, /is not the name of a package/],
+  ['npm:server', hosts, /packages of npmjs\.com are not allowed here/],
+])('refuses the package %s', (text, allowed, message) => {
+  const error = readRepository(text, allowed);
+  assert.ok(error instanceof RepositoryError);
+  assert.match(error.message, message);
+  assert.ok(error.fix.length > 10);
+});
+
 const refused: readonly (readonly [string, RegExp])[] = [
   ['', /neither/],
   ['name', /neither/],
