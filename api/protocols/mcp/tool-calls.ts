@@ -12,7 +12,6 @@ import {
   type ExternalProgress,
   type ExternalToolCall,
   type ExternalTools,
-  type Progress,
   type Tool,
   ToolReader,
   type ToolRegistry,
@@ -87,7 +86,13 @@ export class McpToolCalls {
       // Even a client that requested progress may stop waiting, so it needs the job id by then.
       waitMs: 0,
       isCanceled: asked.isCanceled,
-      ...(report === undefined ? {} : { report }),
+      ...(report === undefined
+        ? {}
+        : {
+            report: ({ done, message }) => {
+              report({ progress: done, total: 1, message });
+            },
+          }),
     });
     return toCallResult(result, raw);
   }
@@ -161,15 +166,18 @@ function toExternalCall(context: CallContext, asked: CallScope): Omit<ExternalTo
     context,
     signal: combineSignals(context, asked),
     session: asked.session,
-    ...(asked.mcp === undefined ? {} : { report: createProgressForwarder(asked.mcp) }),
+    ...(asked.mcp === undefined ? {} : { report: createProgressReporter(asked.mcp) }),
   };
 }
 
-/** Passes the progress of an app on to a client that requested it, as the app counts. */
-function createProgressForwarder({ mcpReq }: ServerContext): ((progress: ExternalProgress) => void) | undefined {
+/** Reports progress to a client that requested it. As MCP requires, the value only increases. */
+function createProgressReporter({ mcpReq }: ServerContext): ((progress: ExternalProgress) => void) | undefined {
   const progressToken = mcpReq._meta?.progressToken;
   if (progressToken === undefined) return undefined;
+  let last = Number.NEGATIVE_INFINITY;
   return ({ progress, total, message }) => {
+    if (progress <= last) return;
+    last = progress;
     const text = message === undefined ? {} : { message: message.slice(0, maximumProgressText) };
     mcpReq
       .notify({
@@ -181,17 +189,3 @@ function createProgressForwarder({ mcpReq }: ServerContext): ((progress: Externa
 }
 
 const maximumProgressText = 1_000;
-
-/** Reports progress to a client that requested it. The value never decreases. */
-function createProgressReporter({ mcpReq }: ServerContext): ((progress: Progress) => void) | undefined {
-  const progressToken = mcpReq._meta?.progressToken;
-  if (progressToken === undefined) return undefined;
-  let last = -1;
-  return ({ done, message }) => {
-    if (done <= last) return;
-    last = done;
-    mcpReq
-      .notify({ method: 'notifications/progress', params: { progressToken, progress: done, total: 1, message } })
-      .catch(() => undefined);
-  };
-}

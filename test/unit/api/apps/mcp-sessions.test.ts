@@ -90,10 +90,10 @@ class StatefulApp {
     const finish = (): void => {
       const count = (this.sessions.get(session) ?? 0) + 1;
       if (method === 'tools/call') this.sessions.set(session, count);
-      if (token !== undefined)
+      for (const progress of token === undefined ? [] : [3, 3, 2])
         write({
           method: 'notifications/progress',
-          params: { progressToken: token, progress: 3, total: 7, message: 'half' },
+          params: { progressToken: token, progress, total: 7, message: 'half' },
         });
       write({ id, result: results[method] ?? { content: [{ type: 'text', text: `${session} ${count}` }] } });
       end();
@@ -292,7 +292,7 @@ test('charges for calls of tools only, and not for initialize and lists', async 
   await client.close();
 });
 
-test('passes progress to a client that asks for it, in the units of the app', async () => {
+test('passes progress to a client that asks for it if it increases, in the units of the app', async () => {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'legacy' } });
   await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${server.port}/mcp/notes`)));
   const seen: unknown[] = [];
