@@ -37,7 +37,9 @@ export interface Target {
   /** It is asleep, or was when its resource was written. */
   readonly isResting?: boolean;
   /** The components of an app that is reached at its Service, which has a port for each; absent if the app is one process. */
-  readonly components?: readonly RoutedComponent[] | undefined;
+  readonly components?: readonly RoutedComponent[];
+  /** The ports of that Service by name. */
+  readonly servicePorts?: ReadonlyMap<string, number>;
   /** Git host and owner of its repository. All apps of one author take turns as one caller. */
   readonly author: string;
   /** Undefined if the app's operations are not offered as tools. */
@@ -116,24 +118,31 @@ function isReachedDirectly({ status }: App): boolean {
   return status?.idle === undefined && status?.activated !== true;
 }
 
-/** The components that get requests; those of an app behind the activator are chosen there. */
-function listRoutedComponents(app: App, spec: ReturnType<typeof resolveSpec>): readonly RoutedComponent[] | undefined {
+/** The components that get requests, and their ports; those of an app behind the activator are chosen there. */
+function readRoutedComponents(
+  app: App,
+  spec: ReturnType<typeof resolveSpec>,
+): Pick<Target, 'components' | 'servicePorts'> {
   const { built } = app.status ?? {};
-  if (spec.components.length === 0 || !isReachedDirectly(app)) return undefined;
-  return listComponents(spec).flatMap(({ name, route, port: own }) => {
+  if (spec.components.length === 0 || !isReachedDirectly(app)) return {};
+  const components = listComponents(spec).flatMap(({ name, route, port: own }) => {
     const { image, port = own } = built?.components?.find((each) => each.name === name) ?? {};
     return route === undefined || image === undefined ? [] : [{ name, image, route, port: port ?? defaultPort }];
   });
+  return { components, servicePorts: assignServicePorts(components) };
 }
 
 /** Of what listens at a port that nothing names. The Service's own port does not depend on it. */
 const defaultPort = 8080;
 
 /** Where a request for a path of the app goes: an origin inside the cluster, and the path that the component sees. */
-export function resolveDestination({ origin, components }: Target, path: string): { origin: string; path: string } {
+export function resolveDestination(
+  { origin, components, servicePorts }: Target,
+  path: string,
+): { origin: string; path: string } {
   const component = components === undefined ? undefined : chooseComponent(components, undefined, path);
-  if (components === undefined || component === undefined) return { origin, path };
-  const port = assignServicePorts(components).get(formatPortName(component)) ?? 80;
+  if (component === undefined) return { origin, path };
+  const port = servicePorts?.get(formatPortName(component)) ?? 80;
   return { origin: `${origin}:${port}`, path: stripRoutePath(path, component.route) };
 }
 
@@ -151,7 +160,7 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
     origin: originOf(app),
     isActivated: idle !== undefined,
     isResting: (idle?.state ?? 'Awake') !== 'Awake',
-    components: listRoutedComponents(app, spec),
+    ...readRoutedComponents(app, spec),
     publicOrigin: new URL(status.url).origin,
     author: readAuthorship(app).author,
     agentPaths: agents.enabled ? { openapi: agents.openapi, mcp: agents.mcp } : undefined,
