@@ -147,6 +147,7 @@ export function createApi(options: ApiOptions): Api {
     prices: options.models.prices,
     concurrency: options.tools,
     payerFor,
+    callerSalt: callers.salt,
     models,
     workers,
     ...(options.operationDiscovery === undefined ? {} : { operationDiscovery: options.operationDiscovery }),

@@ -32,6 +32,7 @@ export interface AppsOptions {
   readonly concurrency: SlotsOptions;
   readonly models: Pick<Models, 'ledger'>;
   readonly payerFor: PayerFor;
+  readonly callerSalt: string;
   readonly workers: Workers;
   readonly baseUrl: string;
   readonly registry: Registry;
@@ -59,6 +60,7 @@ export function startApps({
   concurrency,
   models,
   payerFor,
+  callerSalt,
   workers,
   baseUrl,
   registry,
@@ -94,7 +96,7 @@ export function startApps({
   return {
     endpoints: [
       ...createAppEndpoints({ directory, calls, payerFor, replays }),
-      ...createToolEndpoints({ directory, operationCache, more, calls, baseUrl }),
+      ...createToolEndpoints({ directory, operationCache, more, calls, payerFor, replays, callerSalt, baseUrl }),
     ],
     byPath: createPathCalls({ directory, calls, payerFor, replays, baseUrl }),
     more,

@@ -91,7 +91,7 @@ export async function runOnce<Answer>(
   if (claim.outcome === 'mismatch')
     throw new Problem(
       idempotencyMismatch,
-      'This Idempotency-Key was already used with a different body. Use a new key for a new request.',
+      'This Idempotency-Key was already used for a different request. Use a new key for a new request.',
     );
   if (claim.outcome === 'in_flight')
     throw new Problem(

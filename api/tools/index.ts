@@ -17,6 +17,7 @@ export { toEnvelope, createEnvelopeSchema, isEmbeddable } from './engine/respons
 export {
   type ExternalProgress,
   type ExternalSearch,
+  type ExternalTool,
   type ExternalToolCall,
   type ExternalTools,
   type FoundTool,

@@ -1,12 +1,17 @@
 // Makes metered calls of apps: takes a slot, reserves the price, sends the request and settles. /api/projects/{slug}/call,
-// the paths below it and operations on /mcp all call apps through this file.
+// the paths below it and the tools of apps all call apps through this file.
 import { randomUUID } from 'node:crypto';
 import { finished } from 'node:stream/promises';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
+import { Problem, type ProblemType } from '../../../lib/problem.ts';
+import { JsonAnswer, type RequestContext } from '../../http/index.ts';
 import {
   computeCharge,
+  formatLowQuotaHeaders,
+  formatRateLimitHeaders,
+  idempotencyInFlight,
+  idempotencyMismatch,
   isFree,
   lowQuotaFields,
   toLowQuotaView,
@@ -15,15 +20,20 @@ import {
   type PriceList,
   type PriceVersion,
   type Quota,
+  quotaExhausted,
+  replayHeaders,
+  type Replays,
   toRevenueAccount,
   selectPriceAccounts,
   type Spend,
   type Wallet,
   zero,
 } from '../../billing/index.ts';
-import { type Cost, costFields, toCostFields, type Slots, toolBusy } from '../../tools/index.ts';
+import { type PayerFor, payerProblems } from '../../models/index.ts';
+import { type Cost, costFields, toCostFields, type Slots, toolBusy, tooManyCalls } from '../../tools/index.ts';
 import type { AppClient, AppRequestContent, AppResponse } from './app-client.ts';
 import type { Target } from '../directory.ts';
+import { appProblems } from '../problems.ts';
 
 export interface AppCallsOptions {
   readonly appClient: AppClient;
@@ -204,6 +214,67 @@ export function toReceiptView({ cost, latencyMs, quota }: CallReceipt, requestId
     ...toLowQuotaView(quota),
     request_id: requestId,
   };
+}
+
+/** The problems of every endpoint that makes a metered call. */
+export const callProblems: readonly ProblemType[] = [
+  ...appProblems,
+  quotaExhausted,
+  ...payerProblems,
+  tooManyCalls,
+  toolBusy,
+  idempotencyInFlight,
+  idempotencyMismatch,
+];
+
+/** An answer as it is stored for an Idempotency-Key. */
+interface StoredView<View> {
+  readonly view: View;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The schema of an answer as it is stored. Create it once: it is costly for a request. */
+export function createStoredViewSchema<View>(view: z.ZodType<View>): z.ZodType<StoredView<View>> {
+  return z.object({ view, headers: z.record(z.string(), z.string()) });
+}
+
+export interface KeyedCall<View> {
+  /** What the request asks for: the same key with another one is refused. Only a hash of it is stored. */
+  readonly body: unknown;
+  readonly stored: z.ZodType<StoredView<View>>;
+  /** Whether the view is stored. One of a failed call is not: the call was free, so that trying again is worthwhile. */
+  readonly isStored: (view: View) => boolean;
+  readonly run: (
+    payer: Payer,
+    signal: AbortSignal,
+  ) => Promise<{ readonly view: View; readonly quota: Quota | undefined }>;
+}
+
+/**
+ * Answers a call with JSON and the headers of its payer's quota. Runs it once for each Idempotency-Key, or every time
+ * without one. @throws Problem (idempotency-in-flight, idempotency-mismatch, invalid-request, key-refused) and what `run`
+ * throws
+ */
+export async function answerOnce<View>(
+  { payerFor, replays }: { readonly payerFor: PayerFor; readonly replays: Replays },
+  context: RequestContext,
+  { body, stored, isStored, run }: KeyedCall<View>,
+): Promise<JsonAnswer<View>> {
+  const payer = await payerFor(context);
+  const { value, replayed } = await replays.once(context, {
+    payer,
+    body,
+    answer: stored,
+    isStored: ({ view }) => isStored(view),
+    async run(signal) {
+      const { view, quota } = await run(payer, signal);
+      return {
+        view,
+        headers: { ...formatRateLimitHeaders(quota, payer, Date.now()), ...formatLowQuotaHeaders(quota) },
+      };
+    },
+  });
+  return new JsonAnswer(value.view, { ...value.headers, ...replayHeaders(replayed) });
 }
 
 /** The entry point of a call. */

@@ -9,7 +9,6 @@ import {
   defineEndpoint,
   type Endpoint,
   createValidationProblem,
-  createJsonResponse,
   methodNotAllowed,
   notFound,
   type ProtocolMount,
@@ -17,16 +16,12 @@ import {
 } from '../../http/index.ts';
 import {
   formatMoney,
-  quotaExhausted,
-  idempotencyInFlight,
-  idempotencyMismatch,
   formatRateLimitHeaders,
   type Replays,
   replayHeaders,
   formatLowQuotaHeaders,
 } from '../../billing/index.ts';
-import { type PayerFor, payerProblems } from '../../models/index.ts';
-import { toolBusy, tooManyCalls } from '../../tools/index.ts';
+import type { PayerFor } from '../../models/index.ts';
 import {
   contentFields,
   maxBufferedBytes,
@@ -38,7 +33,15 @@ import {
   createBodyTooLarge,
   type AppResponse,
 } from './app-client.ts';
-import { type AppCalls, type CallReceipt, receiptFields, toReceiptView } from './app-calls.ts';
+import {
+  answerOnce,
+  type AppCalls,
+  callProblems,
+  type CallReceipt,
+  createStoredViewSchema,
+  receiptFields,
+  toReceiptView,
+} from './app-calls.ts';
 import {
   parseAppPath,
   methods,
@@ -49,7 +52,6 @@ import {
   parseLocationWithin,
 } from './forwarding.ts';
 import type { Directory, Target } from '../directory.ts';
-import { appProblems } from '../problems.ts';
 import { Problem } from '../../../lib/problem.ts';
 
 export interface AppEndpointsOptions {
@@ -96,10 +98,10 @@ type CallBody = z.output<typeof callBody>;
 
 const output = z.object({ app: z.string().describe('Slug of the app.'), ...contentFields, ...receiptFields });
 
-/** A response as it is stored for an Idempotency-Key. */
-const storedView = z.object({ view: output, headers: z.record(z.string(), z.string()) });
+const storedView = createStoredViewSchema(output);
 
-export function createAppEndpoints({ directory, calls, payerFor, replays }: AppEndpointsOptions): Endpoint[] {
+export function createAppEndpoints(options: AppEndpointsOptions): Endpoint[] {
+  const { directory, calls } = options;
   return [
     defineEndpoint({
       method: 'POST',
@@ -118,39 +120,21 @@ export function createAppEndpoints({ directory, calls, payerFor, replays }: AppE
       body: callBody,
       output,
       outputDescription: 'The response of the app, and the cost of the call.',
-      problems: [
-        ...appProblems,
-        quotaExhausted,
-        ...payerProblems,
-        tooManyCalls,
-        toolBusy,
-        idempotencyInFlight,
-        idempotencyMismatch,
-      ],
+      problems: callProblems,
       async handler({ params, body }, context) {
         const target = directory.get(params.slug);
         const request = toAppRequest(body);
-        const payer = await payerFor(context);
-        const { value, replayed } = await replays.once(context, {
-          payer,
+        return answerOnce(options, context, {
           body: { app: target.slug, body },
-          answer: storedView,
-          // A server error of the app is free, so that trying again is worthwhile.
-          isStored: ({ view }) => view.status < 500,
-          async run(signal) {
+          stored: storedView,
+          isStored: ({ status }) => status < 500,
+          async run(payer, signal) {
             const call = { target, payer, via: 'json' as const, id: context.id, signal };
             const sent = await calls.send(call, request, (response) => readContent(target, response));
             const { value: content, ...receipt } = sent;
-            const view: z.output<typeof output> = {
-              app: target.slug,
-              ...toContentView(content),
-              ...toReceiptView(receipt, context.id),
-            };
-            return { view, headers: formatRateLimitHeaders(receipt.quota, payer, Date.now()) };
+            const view = { app: target.slug, ...toContentView(content), ...toReceiptView(receipt, context.id) };
+            return { view, quota: receipt.quota };
           },
-        });
-        return createJsonResponse(value.view, {
-          headers: { 'cache-control': 'no-store', ...value.headers, ...replayHeaders(replayed) },
         });
       },
     }),

@@ -1,16 +1,18 @@
 // The tools of an app over HTTP, for its page and for clients without MCP: GET lists them with their schemas, and POST calls one
 // as /mcp/{slug} does, at the same price and in the same session.
 import { z } from 'zod';
+import { mcpEnvironmentHeader } from '../../../crds/names.ts';
 import { mcpVariable } from '../../../crds/status.ts';
-import { type CallContext, defineEndpoint, type Endpoint } from '../../http/index.ts';
-import { formatMoney, quotaExhausted } from '../../billing/index.ts';
-import { payerProblems } from '../../models/index.ts';
-import { type ExternalTools, toolBusy, tooManyCalls, unknownTool } from '../../tools/index.ts';
+import { computeKeyedHash, defineEndpoint, type Endpoint } from '../../http/index.ts';
+import { formatMoney, type Replays } from '../../billing/index.ts';
+import type { PayerFor } from '../../models/index.ts';
+import { unknownTool } from '../../tools/index.ts';
 import { createUnknownNameProblem } from '../../../lib/problem.ts';
-import { type AppCalls, receiptFields } from '../calls/app-calls.ts';
+import { answerOnce, type AppCalls, callProblems, createStoredViewSchema, receiptFields } from '../calls/app-calls.ts';
 import type { Directory } from '../directory.ts';
 import { appProblems } from '../problems.ts';
 import type { OperationCache } from './operation-cache.ts';
+import type { OperationTool, OperationTools } from './tools.ts';
 
 export const appToolsPath = '/api/projects/{slug}/tools';
 export const appToolPath = `${appToolsPath}/{tool}`;
@@ -60,21 +62,22 @@ export const appToolResult = z.object({
   ...receiptFields,
 });
 
+const storedResult = createStoredViewSchema(appToolResult);
+
 export interface ToolEndpointsOptions {
   readonly directory: Pick<Directory, 'get'>;
   readonly operationCache: Pick<OperationCache, 'getOperations'>;
-  readonly more: ExternalTools;
+  readonly more: OperationTools;
   readonly calls: Pick<AppCalls, 'price'>;
+  readonly payerFor: PayerFor;
+  readonly replays: Replays;
+  /** Key of the hash that stands for a caller's variables where a request is compared with an earlier one. */
+  readonly callerSalt: string;
   readonly baseUrl: string;
 }
 
-export function createToolEndpoints({
-  directory,
-  operationCache,
-  more,
-  calls,
-  baseUrl,
-}: ToolEndpointsOptions): Endpoint[] {
+export function createToolEndpoints(options: ToolEndpointsOptions): Endpoint[] {
+  const { directory, operationCache, more, calls, callerSalt, baseUrl } = options;
   const slug = z.string().max(100).describe('Slug of a live app.');
   return [
     defineEndpoint({
@@ -114,41 +117,50 @@ export function createToolEndpoints({
       operation: 'callAppTool',
       tag: 'apps',
       summary: 'Call a tool of an app',
-      description: `Calls a tool as /mcp/{slug} does. Each call costs ${formatMoney(calls.price)} USD, and one that fails is free. The calls of a caller share a session with an MCP server, which ends five minutes after the last one; a client that sends a header Mcp-Session-Id of its own has one for itself.`,
+      description:
+        `Calls a tool as /mcp/{slug} does. Each call costs ${formatMoney(calls.price)} USD, and one that fails is free. The calls of a caller share a session with an MCP server, which ends five minutes after the last one; a client that sends a header Mcp-Session-Id of its own has one for itself. ` +
+        `With an Idempotency-Key, a call that is sent again within 24 hours gets the same response and is charged once, unless the tool said that it failed. The arguments, Mcp-Session-Id and ${mcpEnvironmentHeader} must be the same.`,
       bodyLimit: 1_500_000,
       params: z.strictObject({ slug, tool: z.string().max(200).describe('Name of the tool, as the list has it.') }),
       body: callBody,
       output: appToolResult,
       outputDescription: 'The result of the tool, and the cost of the call.',
-      problems: [...appProblems, unknownTool, quotaExhausted, ...payerProblems, tooManyCalls, toolBusy],
-      handler: ({ params, body }, context) => callTool(params, body.arguments, context),
+      problems: [...callProblems, unknownTool],
+      async handler({ params, body }, context) {
+        const app = directory.get(params.slug).slug;
+        const session = context.headers.get('mcp-session-id') ?? undefined;
+        const variables = context.headers.get(mcpEnvironmentHeader);
+        return answerOnce(options, context, {
+          body: {
+            app,
+            tool: params.tool,
+            arguments: body.arguments,
+            session,
+            // A hash without a key would let a reader of the database guess short values.
+            variables: variables === null ? undefined : computeKeyedHash(`variables:${variables}`, callerSalt),
+          },
+          stored: storedResult,
+          isStored: (result) => !result.is_error,
+          async run(payer, signal) {
+            const tool = await findTool(app, params.tool);
+            const call = { given: body.arguments, context, signal, session };
+            const { view, isError, content, quota } = await tool.run(payer, call);
+            return { view: { ...view, is_error: isError, content: [...content] }, quota };
+          },
+        });
+      },
     }),
   ];
 
-  async function callTool(
-    { slug: app, tool }: { readonly slug: string; readonly tool: string },
-    given: Readonly<Record<string, unknown>>,
-    context: CallContext,
-  ): Promise<z.output<typeof appToolResult>> {
-    const target = directory.get(app);
-    const found = await more.find(tool);
-    if (found?.app !== target.slug)
-      throw createUnknownNameProblem(unknownTool, {
-        says: `${app} has no operation`,
-        name: tool,
-        names: more.list(app).map(({ name }) => name),
-        all: `${appToolsPath.replace('{slug}', app)} lists them.`,
-      });
-    const session = context.headers.get('mcp-session-id') ?? undefined;
-    const {
-      isError = false,
-      structuredContent,
-      content,
-    } = await found.call({
-      ...{ given, context, signal: context.signal, session },
+  /** @throws Problem (unknown-tool) */
+  async function findTool(app: string, name: string): Promise<OperationTool> {
+    const tool = await more.find(name);
+    if (tool?.app === app) return tool;
+    throw createUnknownNameProblem(unknownTool, {
+      says: `${app} has no operation`,
+      name,
+      names: more.list(app).map((listed) => listed.name),
+      all: `${appToolsPath.replace('{slug}', app)} lists them.`,
     });
-    // The first block repeats the structured content as text.
-    const fields = z.record(z.string(), z.unknown()).parse(structuredContent);
-    return appToolResult.parse({ ...fields, is_error: isError, content: content.slice(1) });
   }
 }

@@ -5,8 +5,8 @@ import { z } from 'zod';
 import { mcpEnvironmentHeader } from '../../../crds/names.ts';
 import type { Problem } from '../../../lib/problem.ts';
 import { createValidationProblem } from '../../http/index.ts';
-import { formatMoney, parseMoney, type Payer } from '../../billing/index.ts';
-import type { ExternalSearch, ExternalToolCall, ExternalTools, FoundTool } from '../../tools/index.ts';
+import { formatMoney, parseMoney, type Payer, type Quota } from '../../billing/index.ts';
+import type { ExternalSearch, ExternalTool, ExternalToolCall, ExternalTools, FoundTool } from '../../tools/index.ts';
 import type { PayerFor } from '../../models/index.ts';
 import {
   maxBufferedBytes,
@@ -31,6 +31,25 @@ export interface OperationToolsOptions {
   readonly sessions: McpSessions;
 }
 
+/** The outcome of a call of an operation. */
+export interface OperationResult {
+  readonly view: { readonly tool: string; readonly result: Record<string, unknown> } & ReturnType<typeof toReceiptView>;
+  /** The operation says that it failed. Such a call is free. */
+  readonly isError: boolean;
+  /** What does not fit into the view, such as images. */
+  readonly content: readonly ContentBlock[];
+  readonly quota: Quota | undefined;
+}
+
+export interface OperationTool extends ExternalTool {
+  /** Calls it as `call` does, for an endpoint that has resolved the payer. @throws Problem */
+  run(payer: Payer, call: ExternalToolCall): Promise<OperationResult>;
+}
+
+export interface OperationTools extends ExternalTools {
+  find(name: string): Promise<OperationTool | undefined>;
+}
+
 export function createOperationTools({
   directory,
   operationCache,
@@ -38,7 +57,7 @@ export function createOperationTools({
   appClient,
   payerFor,
   sessions,
-}: OperationToolsOptions): ExternalTools {
+}: OperationToolsOptions): OperationTools {
   const price = formatMoney(calls.price);
   const listCandidates = (slug: string): Candidate[] => {
     const target = directory.get(slug);
@@ -62,15 +81,17 @@ export function createOperationTools({
       const entry = await operationCache.find(name);
       if (entry === undefined) return undefined;
       const { target, operation } = entry;
+      const run = (payer: Payer, request: ExternalToolCall): Promise<OperationResult> => {
+        const { given, context, signal } = request;
+        const call: AppCall = { target, payer, via: 'mcp', id: context.id, signal };
+        return operation.way.kind === 'http'
+          ? callOverHttp(call, operation, operation.way, given)
+          : callOverMcp(call, operation, operation.way.tool, request);
+      };
       return {
         app: target.slug,
-        async call(request: ExternalToolCall): Promise<CallToolResult> {
-          const { given, context, signal } = request;
-          const call: AppCall = { target, payer: await payerFor(context), via: 'mcp', id: context.id, signal };
-          return operation.way.kind === 'http'
-            ? callOverHttp(call, operation, operation.way, given)
-            : callOverMcp(call, operation, operation.way.tool, request);
-        },
+        run,
+        call: async (request) => toCallResult(await run(await payerFor(request.context), request)),
       };
     },
   };
@@ -80,7 +101,7 @@ export function createOperationTools({
     operation: Operation,
     way: HttpBinding,
     args: Readonly<Record<string, unknown>>,
-  ): Promise<CallToolResult> {
+  ): Promise<OperationResult> {
     const { value, ...receipt } = await calls.send(
       call,
       toAppRequest(operation, way, args),
@@ -90,7 +111,7 @@ export function createOperationTools({
     );
     const { base64, ...view } = toContentView(value);
     const shown = toContentBlock(value);
-    return toCallResult(
+    return toOperationResult(
       operation,
       receipt,
       call.id,
@@ -104,7 +125,7 @@ export function createOperationTools({
     operation: Operation,
     tool: string,
     { given: args, context, session, report }: ExternalToolCall,
-  ): Promise<CallToolResult> {
+  ): Promise<OperationResult> {
     const { target, payer, id } = call;
     const environment = readCallerEnvironment(context.headers, target);
     const { value, ...receipt } = await calls.runCharged(call, async (signal, leave) => {
@@ -128,7 +149,7 @@ export function createOperationTools({
       ...(value.structuredContent === undefined ? {} : { structured: value.structuredContent }),
       ...(texts.length === 0 ? {} : { text: texts.join('\n') }),
     };
-    return toCallResult(operation, receipt, call.id, view, {
+    return toOperationResult(operation, receipt, call.id, view, {
       isError: value.isError === true,
       content: value.content.filter(({ type }) => type !== 'text'),
     });
@@ -182,18 +203,22 @@ function formatCaller({ kind, owner }: Payer): string {
   return `${kind} ${owner}`;
 }
 
-function toCallResult(
+function toOperationResult(
   { name }: Operation,
   receipt: CallReceipt,
   id: string,
-  view: object,
-  { isError, content }: { isError: boolean; content: readonly ContentBlock[] },
-): CallToolResult {
-  const structuredContent = { tool: name, result: { ...view }, ...toReceiptView(receipt, id) };
+  result: object,
+  { isError, content }: Pick<OperationResult, 'isError' | 'content'>,
+): OperationResult {
+  const view = { tool: name, result: { ...result }, ...toReceiptView(receipt, id) };
+  return { view, isError, content, quota: receipt.quota };
+}
+
+function toCallResult({ view, isError, content }: OperationResult): CallToolResult {
   return {
     ...(isError ? { isError } : {}),
-    structuredContent,
-    content: [{ type: 'text', text: JSON.stringify(structuredContent) }, ...content],
+    structuredContent: view,
+    content: [{ type: 'text', text: JSON.stringify(view) }, ...content],
   };
 }
 

@@ -135,6 +135,34 @@ test('an operation costs what a call costs, and is recorded as a use of the app 
   assert.equal(await balance(toRevenueAccount('tools')), '-0.0003');
 });
 
+test('charges a tool call once that is sent again with its Idempotency-Key, also at the same time', async () => {
+  const network = '203.0.113';
+  const send = (idempotencyKey: string): Promise<Response> =>
+    sample.request('/api/projects/tools/tools/tools__a', {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'x-forwarded-for': `${network}.1`,
+        'idempotency-key': idempotencyKey,
+      },
+      body: '{"arguments":{}}',
+    });
+  const before = await ledger.balance(toRevenueAccount('tools'));
+  const own = randomUUID();
+  const answers = await Promise.all(Array.from({ length: 20 }, () => send(own)));
+  const again = await send(own);
+  assert.deepEqual([again.status, again.headers.get('idempotent-replayed')], [200, 'true']);
+  const fresh = answers.filter(({ status, headers }) => status === 200 && !headers.has('idempotent-replayed'));
+  assert.equal(fresh.length, 1, 'one of them called the app');
+  assert.ok(answers.every(({ status }) => status === 200 || status === 409));
+  assert.equal(await again.text(), await fresh[0]?.text());
+  assert.equal(await balance(quotaOf(`${network}.0/24`)), '0.0003');
+  assert.equal(before - (await ledger.balance(toRevenueAccount('tools'))), parseMoney('0.0003'));
+  await send(randomUUID());
+  assert.equal(await balance(quotaOf(`${network}.0/24`)), '0.0006');
+  assert.deepEqual(await ledger.audit(), []);
+});
+
 test('releases the holds of a dead process, whose callers got no response', async () => {
   const debit = { account: toCallerAccount('gone'), limit: parseMoney('0.01') };
   await ledger.reserve({

@@ -229,7 +229,7 @@ for (const version of versions)
       assert.deepEqual(second, first);
       // The same id with other words is no retry.
       const other = { ...again, message: { ...again.message, parts: request(dig()).message?.parts ?? [] } };
-      await assert.rejects(client.sendMessage(other as typeof again), byCode(-32602, /different body/));
+      await assert.rejects(client.sendMessage(other as typeof again), byCode(-32602, /different request/));
       // Many clients number their messages: such ids are not taken for a retry.
       const weak = (): Promise<unknown> =>
         client.sendMessage(
