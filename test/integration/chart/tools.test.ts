@@ -319,6 +319,6 @@ test('rejects by name what cannot run', async () => {
 test('LanguageTool becomes ready once it has loaded a language, since the first check is slow', () => {
   const probe = z.looseObject({ httpGet: z.looseObject({ path: z.string() }), timeoutSeconds: z.int() });
   const [container] = podOf(full, 'languagetool').containers;
-  assert.equal(probe.parse(container?.startupProbe).httpGet.path, '/v2/check?language=de-DE&text=Das+ist+ein+Haus.');
+  assert.equal(probe.parse(container?.startupProbe).httpGet.path, '/v2/check?language=de-DE&text=Das+ist+ein+Fehlerr.');
   assert.equal(probe.parse(container?.readinessProbe).httpGet.path, '/v2/healthcheck');
 });
