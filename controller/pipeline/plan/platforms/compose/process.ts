@@ -50,8 +50,8 @@ function warnAboutDockerfile(file: string, name: string, path: string): Finding 
   return createWarning(
     'compose/no-dockerfile',
     file,
-    `The service ${name} is built from ${path.slice(0, 150)}, which is not in the repository.`,
-    'Correct build.context and build.dockerfile of the service.',
+    `The service ${name} is built from ${path.slice(0, 150)}, which is not in the repository, so its build is planned from its files.`,
+    'Add the Dockerfile, or correct build.context and build.dockerfile of the service.',
   );
 }
 
