@@ -11,6 +11,8 @@ export interface PackageRelease {
   readonly commit: string;
   /** Address of the file, a gzipped tar archive. */
   readonly file: string;
+  /** Seconds since 1970. The times inside an archive are often a constant. Undefined where the registry was not asked. */
+  readonly publishedAt?: number | undefined;
 }
 
 /** Which release is meant: the newest one, one of a version (or a tag of npm, such as next), or one of a commit. */
@@ -69,7 +71,10 @@ const npmManifest = z.object({
   version: z.string().max(256),
   dist: z.object({ tarball: z.url(), integrity: z.string().optional() }),
 });
-const npmPackage = z.object({ versions: z.record(z.string(), npmManifest) });
+const npmPackage = z.object({
+  versions: z.record(z.string(), npmManifest),
+  time: z.record(z.string(), z.string()).default({}),
+});
 
 async function listNpm(
   name: string,
@@ -79,8 +84,8 @@ async function listNpm(
 ): Promise<PackageRelease[]> {
   const path = `/${name.replace('/', '%2f')}`;
   if ('commit' in query) {
-    const { versions } = npmPackage.parse(await fetchJson(`${origins.npm}${path}`, name, signal));
-    return Object.values(versions).flatMap((manifest) => readNpm(manifest, origins) ?? []);
+    const { versions, time } = npmPackage.parse(await fetchJson(`${origins.npm}${path}`, name, signal));
+    return Object.values(versions).flatMap((manifest) => readNpm(manifest, origins, time[manifest.version]) ?? []);
   }
   const { version = 'latest' } = query;
   const address = `${origins.npm}${path}/${encodeURIComponent(version)}`;
@@ -98,10 +103,17 @@ async function listNpm(
 function readNpm(
   { version, dist }: z.output<typeof npmManifest>,
   { npm }: RegistryOrigins,
+  time?: string,
 ): PackageRelease | undefined {
   const hash = /(?:^|\s)sha512-([A-Za-z0-9+/=]+)/.exec(dist.integrity ?? '')?.[1];
   if (hash === undefined || new URL(dist.tarball).origin !== npm) return undefined;
-  return { version, file: dist.tarball, commit: Buffer.from(hash, 'base64').toString('hex').slice(0, 64) };
+  const commit = Buffer.from(hash, 'base64').toString('hex').slice(0, 64);
+  return { version, file: dist.tarball, commit, publishedAt: readSeconds(time) };
+}
+
+function readSeconds(time: string | undefined): number | undefined {
+  const ms = Date.parse(time ?? '');
+  return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000);
 }
 
 const pypiFile = z.object({
@@ -109,6 +121,7 @@ const pypiFile = z.object({
   filename: z.string(),
   url: z.url(),
   yanked: z.boolean().default(false),
+  upload_time_iso_8601: z.string().optional(),
   digests: z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
 });
 const pypiPackage = z.object({
@@ -146,7 +159,9 @@ function readPypi(
   return files
     .filter(({ packagetype, filename, yanked }) => packagetype === 'sdist' && filename.endsWith('.tar.gz') && !yanked)
     .filter(({ url }) => new URL(url).origin === pypiFiles)
-    .map(({ url, digests }) => ({ version, file: url, commit: digests.sha256 }));
+    .map(({ url, digests, upload_time_iso_8601: time }) => ({
+      ...{ version, file: url, commit: digests.sha256, publishedAt: readSeconds(time) },
+    }));
 }
 
 async function fetchJson(

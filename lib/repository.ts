@@ -20,9 +20,12 @@ export interface Repository {
   readonly package?: PackageName | undefined;
 }
 
+export const packageRegistries = ['npm', 'pypi'] as const;
+export type PackageRegistry = (typeof packageRegistries)[number];
+
 /** A package of a registry, by its name there: `@scope/name` or `name`. */
 export interface PackageName {
-  readonly registry: 'npm' | 'pypi';
+  readonly registry: PackageRegistry;
   readonly name: string;
 }
 
@@ -204,7 +207,7 @@ function toNormalForm(
 // Packages: npm:@scope/name, pypi:name, and the addresses of their pages.
 
 interface Registry {
-  readonly registry: PackageName['registry'];
+  readonly registry: PackageRegistry;
   readonly host: string;
   readonly page: string;
   /** The whole of a name; it becomes part of the addresses at which the registry is asked. */

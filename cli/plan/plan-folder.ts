@@ -17,6 +17,7 @@ import { describeComponent, type PlannedImage } from '../../controller/pipeline/
 import { locateApp, planApp } from '../../controller/pipeline/plan/repository.ts';
 import { dockerfile as dockerfileRule, sourcePath } from '../../controller/pipeline/review/rules/files.ts';
 import { readDiskTree, type Tree } from '../../controller/pipeline/tree.ts';
+import type { PackageRegistry } from '../../lib/repository.ts';
 import { formatFinding } from '../../controller/pipeline/message.ts';
 
 export interface FolderPlan {
@@ -65,9 +66,10 @@ function createDefaultInput(): PipelineInput {
   });
 }
 
-/** Plans a folder. Never throws because of its contents. */
-export function planFolder(folder: string): FolderPlan {
-  const tree = readDiskTree(folder, untracked, readCommitDate(folder));
+/** Plans a folder. Never throws because of its contents. `registry`: it is the content of a package published there. */
+export function planFolder(folder: string, registry?: PackageRegistry): FolderPlan {
+  const origin = registry === undefined ? { skipped: untracked, date: readCommitDate(folder) } : { registry };
+  const tree = readDiskTree(folder, origin);
   const app = locateApp(createDefaultInput(), tree);
   const { input, settings, platform } = app;
   const findings = [...readManifest(tree).findings, ...runChecks(tree, folder, input), ...platform];

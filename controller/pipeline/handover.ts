@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { plan } from '../../crds/hosted-app.ts';
+import { packageRegistries } from '../../lib/repository.ts';
 import { type WorkspacePaths, Fault } from './contract.ts';
 
 const longestStart = 120_000;
@@ -120,7 +121,7 @@ const cloneNotes = z.object({
   time: z.int().describe('Time of the commit, seconds since 1970.'),
   submodules: z.array(submodule).describe('Where the commit points into other repositories.'),
   package: z
-    .enum(['npm', 'pypi'])
+    .enum(packageRegistries)
     .optional()
     .describe('Registry whose published package the files are; absent: they are those of a repository.'),
 });

@@ -11,6 +11,7 @@ import {
   readSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import type { PackageRegistry } from '../../lib/repository.ts';
 
 export interface TreeEntry {
   /** Relative, with "/". Names that are not UTF-8 contain replacement characters. */
@@ -28,6 +29,8 @@ export interface Tree {
   readonly entries: readonly TreeEntry[];
   /** Day of the commit: a clone sets the times of all files to it. Undefined if unknown. */
   readonly date?: Date | undefined;
+  /** Registry that the files were published in, as those of a built package; absent: they are a repository's. */
+  readonly registry?: PackageRegistry | undefined;
   getEntry(path: string): TreeEntry | undefined;
   /** Returns whether there is a regular file at that path. */
   has(path: string): boolean;
@@ -40,14 +43,22 @@ export interface Tree {
 type Reader = (path: string, bytes: number) => string;
 const defaultReadBytes = 1024 * 1024;
 
+/** Where the files of a tree come from. */
+export interface TreeOrigin extends Pick<Tree, 'registry'> {
+  /** Day of the commit, where the times of the files do not show it. */
+  readonly date?: Date | undefined;
+}
+
 class IndexedTree implements Tree {
   readonly entries: readonly TreeEntry[];
   readonly date: Date | undefined;
+  readonly registry: PackageRegistry | undefined;
   readonly #byPath: ReadonlyMap<string, TreeEntry>;
   readonly #read: Reader;
 
-  constructor(entries: readonly TreeEntry[], read: Reader, date?: Date) {
+  constructor(entries: readonly TreeEntry[], read: Reader, { date, registry }: TreeOrigin) {
     this.date = date;
+    this.registry = registry;
     this.entries = entries.toSorted((one, other) => (one.path < other.path ? -1 : 1));
     this.#byPath = new Map(this.entries.map((each) => [each.path, each]));
     this.#read = read;
@@ -72,15 +83,19 @@ class IndexedTree implements Tree {
     const entries = this.entries
       .filter((each) => each.path.startsWith(prefix))
       .map((each) => ({ ...each, path: each.path.slice(prefix.length) }));
-    return new IndexedTree(entries, (path, bytes) => this.#read(`${prefix}${path}`, bytes), this.date);
+    return new IndexedTree(entries, (path, bytes) => this.#read(`${prefix}${path}`, bytes), {
+      date: this.date,
+    });
   }
 }
 
 /**
- * Indexes a folder on disk. @param skipped names of files and folders to skip at every level; @param date day of the
- * commit, where the times of the files do not show it
+ * Indexes a folder on disk. @param skipped names of files and folders to skip at every level
  */
-export function readDiskTree(root: string, skipped: ReadonlySet<string> = new Set(), date?: Date): Tree {
+export function readDiskTree(
+  root: string,
+  { skipped = new Set(), date, registry }: TreeOrigin & { readonly skipped?: ReadonlySet<string> } = {},
+): Tree {
   let newest = 0;
   const entries: TreeEntry[] = [];
   const folders: { path: string; raw: Buffer }[] = [{ path: '', raw: Buffer.from(root) }];
@@ -97,7 +112,10 @@ export function readDiskTree(root: string, skipped: ReadonlySet<string> = new Se
     }
   }
   const committed = newest > firstPossible ? new Date(newest) : undefined;
-  return new IndexedTree(entries, (path, bytes) => readBounded(join(root, path), bytes), date ?? committed);
+  return new IndexedTree(entries, (path, bytes) => readBounded(join(root, path), bytes), {
+    date: date ?? committed,
+    registry,
+  });
 }
 
 /** Files of a folder without a commit have a time in the year 2000. */
@@ -106,7 +124,7 @@ const firstPossible = Date.UTC(2005, 0, 1);
 /** Creates a tree in memory: contents by path; `{ linkTo }` is a symbolic link. */
 export function createMemoryTree(
   files: Readonly<Record<string, string | { readonly linkTo: string }>>,
-  date?: Date,
+  origin: TreeOrigin = {},
 ): Tree {
   const contents = new Map(Object.entries(files));
   const folders = new Set([...contents.keys()].flatMap(listParents).filter((folder) => !contents.has(folder)));
@@ -122,7 +140,7 @@ export function createMemoryTree(
     const content = contents.get(path);
     return typeof content === 'string' ? Buffer.from(content).subarray(0, bytes).toString('utf8') : '';
   };
-  return new IndexedTree(entries, read, date);
+  return new IndexedTree(entries, read, origin);
 }
 
 function listParents(path: string): string[] {

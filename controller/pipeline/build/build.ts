@@ -84,7 +84,8 @@ export async function build(baseInput: PipelineInput, paths: WorkspacePaths, too
   await using daemon = await startDaemon(baseInput, paths, tools.signal);
   if (!(await hasPassed(paths, 'review', tools.signal)))
     throw new NotReached('the review did not pass, so nothing is built');
-  const { input, settings } = mergeManifest(baseInput, readDiskTree(paths.source));
+  const { package: registry } = await readNotes(paths.notes, 'clone');
+  const { input, settings } = mergeManifest(baseInput, readDiskTree(paths.source, { registry }));
   const builds = await prepareBuilds(input, paths, tools);
   const unprepared = await Promise.all(
     builds.map(async ({ unchanged, input: own, notes }) =>

@@ -26,7 +26,7 @@ export interface PackageOptions {
 
 /**
  * Fetches the file of the release whose hash is the commit, unpacks it without its top folder, and verifies its hash.
- * Returns the newest time of its files in seconds since 1970.
+ * Returns the time of the release in seconds since 1970.
  * @throws Rejected for exceeded limits and an archive that cannot be unpacked safely, Fault for anything that a retry may fix
  */
 export async function fetchPackage(
@@ -68,7 +68,8 @@ export async function fetchPackage(
   if (hash.digest('hex').slice(0, 64) !== commit)
     throw new Fault(`the registry sent a file with another hash than that of version ${release.version}`);
   printLine(`unpacked ${counter.files} files, ${formatBytes(counter.bytes)}`);
-  return { counter, time: newest?.status === 'fulfilled' ? (newest.value ?? 0) : 0 };
+  const latest = newest?.status === 'fulfilled' ? (newest.value ?? 0) : 0;
+  return { counter, time: release.publishedAt ?? latest };
 }
 
 async function findReleaseOrFail(

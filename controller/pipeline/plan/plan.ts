@@ -11,6 +11,7 @@ import {
 import { Rejected } from '../contract.ts';
 import { keepHead, toOneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
+import { findUnstartedPackage } from './common/published.ts';
 import { deno } from './deno/deno.ts';
 import { describeDevelopment, isAuthoredDockerfile } from './dockerfile/text.ts';
 import { dotnet } from './dotnet/dotnet.ts';
@@ -59,7 +60,11 @@ const understood = [
  * missing
  */
 export function makePlan(tree: Tree, input: PlanInput): Recipe {
-  return limitReason(choose(tree, input));
+  const { strategy } = input.build;
+  if (tree.registry === undefined || strategy !== 'auto') return limitReason(choose(tree, input));
+  // A Dockerfile in a package builds the repository that it comes from.
+  const build = { ...input.build, strategy: tree.registry === 'npm' ? 'node' : 'python' } as const;
+  return limitReason(choose(tree, { ...input, build }));
 }
 
 function choose(tree: Tree, input: PlanInput): Recipe {
@@ -168,6 +173,8 @@ function toDoubtfulRecipe(input: PlanInput, what: string, isIdle: boolean): Reci
 }
 
 function planLanguage(tree: Tree, input: PlanInput): Recipe {
+  const unstarted = findUnstartedPackage(tree, input);
+  if (unstarted !== undefined) throw new Rejected([unstarted]);
   const isAuto = input.build.strategy === 'auto';
   const { recipes, problems } = collectAnswers(tree, input);
   const markers = isAuto ? findMarkers(tree) : [];

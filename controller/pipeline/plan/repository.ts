@@ -63,6 +63,7 @@ export function locateApp(baseInput: PipelineInput, tree: Tree): LocatedApp {
 }
 
 function locateFolder({ input }: MergedInput, tree: Tree, isChosen: boolean): LocatedImage {
+  if (tree.registry !== undefined) return { input, warnings: [] };
   const authoredBuild = findAuthoredBuild(tree, input, 'certain');
   if (authoredBuild !== undefined) return { ...authoredBuild, warnings: [] };
   const { path, problem, warnings } = findAppFolder(tree, input, isChosen);

@@ -21,8 +21,8 @@ export async function review(
   printLine: (line: string) => void,
   signal?: AbortSignal,
 ): Promise<ReviewResult> {
-  const { submodules } = await readNotes(paths.notes, 'clone');
-  const tree = readDiskTree(paths.source);
+  const { submodules, package: registry } = await readNotes(paths.notes, 'clone');
+  const tree = readDiskTree(paths.source, { registry });
   const app = locateApp(baseInput, tree);
   const { input, platform } = app;
   for (const text of describeManifest(app.settings)) printLine(text);

@@ -56,7 +56,7 @@ async function stop(app: App | undefined): Promise<void> {
 async function start(): Promise<App> {
   const planned = planFolder(folder);
   assert.equal(planned.refused, false, JSON.stringify(planned.findings));
-  const { settings } = readManifest(readDiskTree(folder, new Set(['node_modules'])));
+  const { settings } = readManifest(readDiskTree(folder, { skipped: new Set(['node_modules']) }));
   assert.ok(settings !== undefined);
   assert.deepEqual(
     settings.services?.map(({ name, type }) => [name, type]),

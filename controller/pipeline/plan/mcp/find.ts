@@ -11,6 +11,7 @@ import { type Certainty, type PlanInput, type Problem, quoteShellWord } from '..
 import { findGoServers, findRustServers } from './compiled.ts';
 import { joinVariables, type McpDeclaration, type McpVariable, readMcpDeclarations } from './declared.ts';
 import { findNodeServers } from './node.ts';
+import { findPublishedServers } from './published.ts';
 import { findPythonServers } from './python.ts';
 import {
   chooseTransport,
@@ -57,7 +58,7 @@ export function findMcpServer(tree: Tree, input: PlanInput): McpFinding | undefi
   if (programs.length === 0)
     return transport === undefined ? undefined : { kind: 'refused', problem: createNoStartProblem(transport) };
   const program = chooseProgram(programs, declarations, readProject(tree)?.name);
-  if (program === undefined) return { kind: 'refused', problem: createSeveralProblem(programs) };
+  if (program === undefined) return { kind: 'refused', problem: createSeveralProblem(tree, programs) };
   const own = input.package === undefined ? tree : tree.getSubtree(input.package);
   const isAside = transport === undefined && declarations.length === 0 && isWebApp(own, program);
   return isAside ? { kind: 'aside', program } : { kind: 'server', server: toServer(input, declarations, program) };
@@ -65,6 +66,7 @@ export function findMcpServer(tree: Tree, input: PlanInput): McpFinding | undefi
 
 /** Lists them in the order of their likelihood. Those of a package of a workspace are in its folder. */
 export function listMcpPrograms(tree: Tree, { build: { strategy }, package: own }: PlanInput): McpProgram[] {
+  if (tree.registry !== undefined) return findPublishedServers(tree);
   const isAllowed = (language: McpProgram['language']): boolean => strategy === 'auto' || strategy === language;
   const programs = [
     ...(isAllowed('python') ? findPythonServers(tree, findPackages(tree)?.names ?? new Set()) : []),
@@ -126,6 +128,7 @@ export function isStartedBy({ name, file, command }: McpProgram, words: readonly
 
 /** Returns whether the repository is rather a web app, with the server next to it. */
 export function isWebApp(tree: Tree, program: McpProgram): boolean {
+  if (tree.registry !== undefined) return false;
   return hasNodePages(tree, program) || hasPythonFramework(tree, program);
 }
 
@@ -233,20 +236,21 @@ function createNoStartProblem(transport: string): Problem['problem'] {
 
 const maximumNamed = 5;
 
-function createSeveralProblem(programs: readonly McpProgram[]): Problem['problem'] {
+function createSeveralProblem({ registry }: Tree, programs: readonly McpProgram[]): Problem['problem'] {
   const list = programs
     .slice(0, maximumNamed)
     .map(({ name, folder, speaks }) => `${folder ?? name} (${speaks.byDefault})`);
+  const others = registry === undefined ? 'from another repository or branch' : 'as other apps';
   const more = programs.length > maximumNamed ? `, and ${programs.length - maximumNamed} more` : '';
   const folder = programs.find(({ language }) => language === 'node')?.folder;
   const example = (programs[0]?.command ?? '').replace(/^exec /, '').split(' ');
   return {
     rule: 'plan/several-servers',
     severity: 'error',
-    message: `The repository has several MCP servers, and nothing says which of them to host: ${list.join(', ')}${more}.`,
+    message: `The ${registry === undefined ? 'repository' : 'package'} has several MCP servers, and nothing says which of them to host: ${list.join(', ')}${more}.`,
     fix:
       folder !== undefined
-        ? `Set source.path in moorage.yaml to the folder of one of them: source: { path: ${folder} }. Others can be hosted from another repository or branch.`
-        : `Set mcp.command in moorage.yaml to what starts one of them: mcp: { command: [${example.join(', ')}] }. Others can be hosted from another repository or branch.`,
+        ? `Set source.path in moorage.yaml to the folder of one of them: source: { path: ${folder} }. Others can be hosted ${others}.`
+        : `Set mcp.command in moorage.yaml to what starts one of them: mcp: { command: [${example.join(', ')}] }. Others can be hosted ${others}.`,
   };
 }

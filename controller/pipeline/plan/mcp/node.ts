@@ -26,7 +26,7 @@ import {
 } from './transports.ts';
 
 /** Packages of which one is among the dependencies of a server. */
-const libraries = [
+export const libraries = [
   '@modelcontextprotocol/sdk',
   '@modelcontextprotocol/server',
   '@modelcontextprotocol/node',
@@ -213,7 +213,8 @@ const makers: Readonly<Record<string, McpTransport>> = {
   createMcpHandler: 'streamable-http',
 };
 
-function describeProgram(tree: Tree, file: string): Omit<McpProgram, 'name' | 'command' | 'file'> | undefined {
+/** Describes the server that a file starts, by its code and what it imports; undefined if that shows no transport. */
+export function describeProgram(tree: Tree, file: string): Omit<McpProgram, 'name' | 'command' | 'file'> | undefined {
   const reached = listReached(tree, file);
   const modules = reached.map(({ module }) => module);
   const speaks = readSpeech(modules);

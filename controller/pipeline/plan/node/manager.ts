@@ -192,6 +192,17 @@ export function buildInstallCommand(manager: Manager, lock: string | undefined):
   return `${exact} || { ${formatReport('lockfile', lock)}; ${corrected}; }`;
 }
 
+/** What npm leaves out where it installs a package for its users. Some of it refers to files that are not published. */
+const unpublished = [
+  ...['devDependencies', 'overrides', 'workspaces'],
+  ...['prepublish', 'preprepare', 'prepare', 'postprepare'].map((each) => `scripts.${each}`),
+];
+
+/** Installs a published package in its own folder, as npm does below another one's node_modules. */
+export function buildPublishedInstall(): string {
+  return `npm pkg delete ${unpublished.join(' ')} && ${addLegacyPeersRetry('npm install --omit=dev')}`;
+}
+
 function addLegacyPeersRetry(install: string): string {
   return `${install} || { ${formatReport('peer-dependencies', 'package.json')}; ${install} --legacy-peer-deps; }`;
 }

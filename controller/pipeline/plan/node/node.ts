@@ -11,7 +11,8 @@ import {
   type Recipe,
 } from '../recipe.ts';
 import { describeMigration, isMigrating, type Migration } from '../common/migrations.ts';
-import { type NodeApp, describeUnstartedServer } from './app.ts';
+import { type PublishedPackage, readPublishedPackage } from '../common/published.ts';
+import { type NodeApp, describeUnstartedServer, findPortOfStartedFile } from './app.ts';
 import {
   declareNodeDatabase,
   findNodeDatabase,
@@ -33,10 +34,17 @@ import { hasAllAssets } from '../static/static.ts';
 
 const ignore = ['.git', '**/node_modules', '.next', '.nuxt', '.output', '**/.DS_Store'];
 
+/** A published package brings its build, and the packages that it bundles. */
+function listIgnored({ registry }: Tree): readonly string[] {
+  return registry === undefined ? ignore : [];
+}
+
 export const node: Planner = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const project = readProject(tree);
     if (project === undefined) return tree.has('package.json') ? createMalformedProblem() : undefined;
+    const published = readPublishedPackage(tree);
+    if (published !== undefined) return planPublished(tree, input, project, published);
     const misfit = input.hasCommand ? undefined : detectForeignAdapter(tree, project);
     if (misfit !== undefined) return { problem: misfit };
     const known = toKnownApp(input);
@@ -47,6 +55,26 @@ export const node: Planner = {
   },
   declareSettings: declareNodeDatabase,
 };
+
+/** Starts what npx would start. */
+function planPublished(
+  tree: Tree,
+  input: PlanInput,
+  project: NodeProject,
+  { main }: PublishedPackage,
+): Recipe | undefined {
+  const app = toKnownApp(input) ?? toCommandedApp(input);
+  if (app !== undefined) return planSinglePackage(tree, input, project, app);
+  if (main === undefined) return undefined;
+  return planSinglePackage(tree, input, project, {
+    kind: 'server',
+    command: main.command,
+    because: `Its program ${main.name} is started, as npx does.`,
+    prune: false,
+    certainty: 'likely',
+    port: findPortOfStartedFile(tree, main.entry),
+  });
+}
 
 /** What is found before the image is chosen. */
 type FoundApp = Pick<NodeImage, 'project' | 'folder' | 'tree' | 'appProject' | 'app' | 'builds'>;
@@ -92,6 +120,7 @@ function planSinglePackage(tree: Tree, input: PlanInput, project: NodeProject, a
 
 function createRecipe(tree: Tree, input: PlanInput, found: FoundApp, where?: string): Recipe {
   const { project, appProject } = found;
+  const published = readPublishedPackage(tree);
   const choice = chooseNodeVersion(tree, input, found);
   const { findings, ...data } = planDatabase(found);
   const image = {
@@ -109,7 +138,7 @@ function createRecipe(tree: Tree, input: PlanInput, found: FoundApp, where?: str
   const literal = app.kind === 'server' ? app.port : undefined;
   const port = input.port ?? literal ?? defaultPort;
   const reason = [
-    `${project.file} makes this a Node app.`,
+    published === undefined ? `${project.file} makes this a Node app.` : `It is the ${published.title}, as published.`,
     where,
     app.because,
     literal === undefined ? undefined : `Its code listens on port ${literal}.`,
@@ -129,7 +158,7 @@ function createRecipe(tree: Tree, input: PlanInput, found: FoundApp, where?: str
     },
     ...markFixedPort(input, literal),
     dockerfile: renderDockerfile(reason, [...renderBuildStage(input, image), '', ...renderRunStage(image, port)]),
-    ignore,
+    ignore: listIgnored(tree),
     ...(app.kind === 'files' ? { filesOnly: true } : {}),
     findings: [...choice.findings, ...findings, ...(image.git === undefined ? [] : warnAboutHistory(image.git))],
   };

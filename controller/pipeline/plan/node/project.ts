@@ -1,6 +1,7 @@
 // Reads a Node project from package.json and related files.
 import { readField, readKeys, parseJson, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
+import { readPublishedPackage } from '../common/published.ts';
 import { chooseManager, type ChosenManager, findLock, type Manager, hasMirrorUrl } from './manager.ts';
 
 export interface NodeProject extends ChosenManager {
@@ -53,6 +54,7 @@ const installScripts = ['preinstall', 'install', 'postinstall', 'prepare'];
 export function readProject(tree: Tree): NodeProject | undefined {
   const manifest = parseJson(tree.readFile('package.json'));
   if (typeof manifest !== 'object' || manifest === null) return undefined;
+  if (tree.registry !== undefined) return readPublishedProject(tree, manifest);
   const scripts = readTextFields(manifest, 'scripts');
   const lock = findLock(tree, scripts);
   const chosen = chooseManager(tree, readText(manifest, 'packageManager'), lock, scripts);
@@ -75,6 +77,32 @@ export function readProject(tree: Tree): NodeProject | undefined {
     fetchesByGit: [...Object.values(ranges), locked ?? ''].some((each) => byGit.test(each) || lockedByGit.test(each)),
     mirrored: hasMirrorUrl(locked ?? ''),
     isWorkspace: readField(manifest, 'workspaces') !== undefined || hasPackages(tree),
+  };
+}
+
+/**
+ * A published package is built. npm installs it for its users with neither its lock file nor its development packages, and
+ * runs none of its scripts but those of an installation.
+ */
+function readPublishedProject(tree: Tree, manifest: object): NodeProject {
+  const ranges = readTextFields(manifest, 'dependencies');
+  const dependencies = new Set(Object.keys(ranges));
+  const isBun = readPublishedPackage(tree)?.main?.command.startsWith('exec bun ') === true;
+  return {
+    ...chooseManager(tree, undefined, isBun ? { file: 'bun.lock', manager: 'bun' } : undefined, {}),
+    scripts: {},
+    dependencies,
+    runtime: dependencies,
+    ranges,
+    locked: false,
+    file: 'package.json',
+    name: readText(manifest, 'name'),
+    main: readText(manifest, 'main'),
+    needsTree: true,
+    compiles: hasNativePackage(undefined, dependencies),
+    fetchesByGit: Object.values(ranges).some((each) => byGit.test(each)),
+    mirrored: false,
+    isWorkspace: false,
   };
 }
 

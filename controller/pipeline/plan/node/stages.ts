@@ -16,6 +16,7 @@ import { serveFiles } from '../static/server.ts';
 import type { NodeApp } from './app.ts';
 import {
   buildInstallCommand,
+  buildPublishedInstall,
   getManagerPackage,
   getPruneCommand,
   renderMirrorRemoval,
@@ -134,7 +135,8 @@ function renderInstall(image: NodeImage): string[] {
   const { manager: name, file, locked, needsTree, compiles, mirrored } = project;
   const tree = ['COPY . .', ...renderChangedScripts(scripts, folder)];
   const manifests = ['package.json', ...(locked ? [file] : [])];
-  const install = buildInstallCommand(name, locked ? file : undefined);
+  const isPublished = image.tree.registry !== undefined;
+  const install = isPublished ? buildPublishedInstall() : buildInstallCommand(name, locked ? file : undefined);
   return [
     ...(needsTree ? tree : [renderCopy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] bunfig.tom[l] ./']),
     ...(mirrored ? renderMirrorRemoval(file) : []),
@@ -199,7 +201,8 @@ function renderBuildDatabase({ migration, buildsDatabase, folder }: NodeImage): 
 }
 
 /** Prunes only projects with a single package: no manager prunes workspaces reliably. */
-function renderPrune({ app, folder, project }: NodeImage): string[] {
+function renderPrune({ app, folder, project, tree }: NodeImage): string[] {
+  if (tree.registry !== undefined) return [];
   const prune = app.kind === 'server' && app.prune && folder === '.' ? getPruneCommand(project.manager) : undefined;
   return prune === undefined
     ? []

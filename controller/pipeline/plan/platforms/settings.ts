@@ -49,6 +49,8 @@ export function mergePlatforms(
   ownSettings: AppManifest | undefined,
   baseInput: PipelineInput,
 ): PlatformSettings {
+  // Files for other platforms deploy the repository that a package was built from.
+  if (tree.registry !== undefined) return { settings: ownSettings, findings: findNotLasting(ownSettings) };
   const choice = findChoice(ownSettings, baseInput);
   const declarations = readDeclarations(tree, { ...choice, repository: toRepositoryName(baseInput.repo) });
   const several = findComponents(tree, declarations, choice, baseInput);

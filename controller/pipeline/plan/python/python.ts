@@ -29,6 +29,7 @@ import {
   renderUndeclaredInstall,
   type UndeclaredPackage,
 } from './packages/undeclared.ts';
+import { readPublishedPackage } from '../common/published.ts';
 import { describeMigration, type Migration, prefixMigration } from '../common/migrations.ts';
 import {
   declarePythonDatabase,
@@ -214,9 +215,10 @@ function planImage(
 ): Recipe | Problem {
   const choice = choosePython(tree, input, packages);
   if ('requestedVersion' in choice) return createNoImageProblem(choice, input);
-  const migration = findPythonMigration(tree, packages?.names ?? new Set(), start);
+  const isPublished = tree.registry !== undefined;
+  const migration = isPublished ? undefined : findPythonMigration(tree, packages?.names ?? new Set(), start);
   const undeclared =
-    packages === undefined
+    packages === undefined || isPublished
       ? []
       : [
           ...listUndeclaredPackages(tree, packages, start),
@@ -224,7 +226,7 @@ function planImage(
         ];
   const minor = Number(choice.version.split('.')[1]);
   const compiled = packages === undefined ? [] : listWithoutWheels(tree, packages.file, packages.names, minor);
-  const pages = findPagesBuild(tree);
+  const pages = isPublished ? undefined : findPagesBuild(tree);
   return createRecipe(tree, input, { packages, undeclared, compiled, start, choice, pages, migration });
 }
 
@@ -270,7 +272,7 @@ function listVersionWarnings({ version, instead }: PythonChoice): Finding[] {
 function createRecipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
   const { start, choice, pages } = parts;
   const port = input.port ?? start?.port ?? defaultPort;
-  const reason = explainPlan(parts);
+  const reason = explainPlan(tree, parts);
   return {
     plan: {
       strategy: 'python',
@@ -311,9 +313,10 @@ function describeServing(
   };
 }
 
-function explainPlan({ packages, start, choice, pages, migration }: Parts): string {
+function explainPlan(tree: Tree, { packages, start, choice, pages, migration }: Parts): string {
+  const published = readPublishedPackage(tree);
   return [
-    explainPackages(packages),
+    published === undefined ? explainPackages(packages) : `It is the ${published.title}, as published.`,
     start?.because ?? 'run.command says how it starts.',
     start?.port === undefined ? undefined : `Its code listens on port ${start.port}.`,
     pages === undefined || pages.folder === '.'
@@ -377,7 +380,7 @@ function renderSetuptools({ version }: PythonChoice): string {
  * the start command is one of the project's.
  */
 function renderOwnProject(tree: Tree, packages: PythonPackages | undefined, start: PythonStart | undefined): string[] {
-  if (packages === undefined || !tree.has('pyproject.toml')) return [];
+  if (packages === undefined || !tree.has('pyproject.toml') || tree.registry !== undefined) return [];
   const content = tree.readFile('pyproject.toml') ?? '';
   const scripted = /^\[(?:project|tool\.poetry)\.scripts\]/m.test(content);
   if (start?.ofProject !== true && !(scripted && /^\[build-system\]/m.test(content))) return [];
@@ -404,6 +407,9 @@ function renderTreeCopy(hasPages: boolean): string {
 function renderRunStage(tree: Tree, port: number, parts: Parts): string[] {
   const { start, choice, pages, migration } = parts;
   const sourceFolder = tree.getEntry('src')?.kind === 'directory' ? ':/app/src' : '';
+  // The environment has a published package. Its sources lack what its build makes, and would take precedence.
+  const isPublished = tree.registry !== undefined;
+  const sourcePath = isPublished ? '' : ` PYTHONPATH=/app${sourceFolder}`;
   const hosts = findDjangoFolder(tree) === undefined ? {} : buildAllowedHosts(tree);
   const environment = Object.entries({ ...hosts, ...start?.environment })
     .map(([name, value]) => ` ${name}=${value}`)
@@ -413,10 +419,10 @@ function renderRunStage(tree: Tree, port: number, parts: Parts): string[] {
     ...renderSystemPackages(tree, collectNames(parts), 'run', parts.compiled),
     'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
     // Only the gateway can reach the app, so its headers with the visitor's address and protocol can be trusted.
-    `ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app${sourceFolder} FORWARDED_ALLOW_IPS=* PORT=${port}${environment}`,
+    `ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1${sourcePath} FORWARDED_ALLOW_IPS=* PORT=${port}${environment}`,
     'WORKDIR /app',
     renderLinkedCopy(['/opt/venv'], '/opt/venv', '--from=build'),
-    renderAppCopy(shouldCollectStatic(tree) || isReflex(start), pages !== undefined),
+    ...(isPublished ? [] : [renderAppCopy(shouldCollectStatic(tree) || isReflex(start), pages !== undefined)]),
     'USER 1000:1000',
     `EXPOSE ${port}`,
     ...(start === undefined ? [] : [renderShellCommand(prefixMigration(migration, start.command))]),
@@ -445,6 +451,7 @@ function renderStaticFiles(tree: Tree, { build }: PlanInput, hasPages: boolean):
 
 function shouldCollectStatic(tree: Tree): boolean {
   return (
+    tree.registry === undefined &&
     findDjangoFolder(tree) !== undefined &&
     listSettingsFiles(tree).some((path) => /^\s*STATIC_ROOT\b/m.test(tree.readFile(path) ?? ''))
   );

@@ -76,7 +76,9 @@ function chooseUsual(
 ): PythonChoice {
   const [first = languages.python.images[0]] = fitting;
   const code = readCode(tree);
-  const onDay = tree.date === undefined ? parse(first.version)[1] : findMinorOnDay(tree.date);
+  // Build tools often give all files of a source distribution one constant day.
+  const day = tree.registry === undefined ? tree.date : undefined;
+  const onDay = day === undefined ? parse(first.version)[1] : findMinorOnDay(day);
   const minor = Math.min(Math.max(onDay, code.oldest), code.newest);
   const limit = packages === undefined ? undefined : findWheelLimit(tree, packages.file, packages.names);
   if (limit !== undefined && limit.newestMinor < minor)
@@ -86,7 +88,7 @@ function chooseUsual(
     };
   const choice = selectUpTo(minor, code.oldest, fitting);
   const isExpected = choice.version === first.version || compare(parse(choice.version), [3, minor]) !== 0;
-  return isExpected ? choice : { ...choice, because: explainMinor(minor, code, tree.date) };
+  return isExpected ? choice : { ...choice, because: explainMinor(minor, code, day) };
 }
 
 /** Selects the newest version up to a limit that the code runs on, or else the nearest. */

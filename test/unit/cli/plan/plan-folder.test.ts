@@ -66,6 +66,21 @@ test('prints a rejection and exits with 1, and with 64 for a wrong command line'
   assert.match(execFileSync(process.execPath, [main, '--help'], { encoding: 'utf8' }), /^usage: npm run plan/);
 });
 
+test('plans the content of a published package with --package', async () => {
+  const folder = await folderOf({
+    'package.json': JSON.stringify({ name: 'acme', bin: 'dist/cli.js', scripts: { build: 'tsc' } }),
+    'dist/cli.js': 'require("http").createServer().listen(process.env.PORT);\n',
+    'node_modules/bundled/package.json': '{}',
+  });
+  const run = (...args: string[]): { status: number | null; stdout: string } =>
+    spawnSync(process.execPath, [main, folder, ...args], { encoding: 'utf8' });
+  const { status, stdout } = run('--package', 'npm');
+  assert.equal(status, 0, stdout);
+  assert.match(stdout, /why: {2}It is the npm package acme, as published\. Its program acme is started, as npx does\./);
+  assert.match(run().stdout, /^This cannot be planned/);
+  assert.equal(run('--package', 'gem').status, 64);
+});
+
 test('rejects invalid settings and a missing folder', async () => {
   const wrong = planFolder(await folderOf({ 'moorage.yaml': 'run:\n  prot: 1\n', 'index.html': '' }));
   assert.deepEqual([wrong.refused, wrong.findings[0]?.rule], [true, 'settings/invalid']);

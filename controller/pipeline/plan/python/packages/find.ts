@@ -3,6 +3,7 @@ import { readKeys, parseToml, readText, readField, parseJson, readTexts } from '
 import type { Tree } from '../../../tree.ts';
 import { formatReport } from '../../build-warnings.ts';
 import { renderCopy, renderStep } from '../../recipe.ts';
+import { readPublishedPackage } from '../../common/published.ts';
 import { findCondaPackages } from './conda.ts';
 import {
   cache,
@@ -34,6 +35,7 @@ export interface PythonPackages {
 /** Finds how this tree lists its packages; undefined if it does not. */
 export function findPackages(tree: Tree): PythonPackages | undefined {
   const found =
+    findPublishedPackages(tree) ??
     findUvPackages(tree) ??
     findPoetryPackages(tree) ??
     (tree.has('Pipfile.lock') ? findPipfilePackages(tree) : undefined) ??
@@ -43,6 +45,21 @@ export function findPackages(tree: Tree): PythonPackages | undefined {
     findCondaPackages(tree) ??
     findSetupPackages(tree);
   return found === undefined ? undefined : { ...found, names: removeOwnName(tree, found.names) };
+}
+
+/** A published package is installed with the dependencies that it states, whatever lock files it contains. */
+function findPublishedPackages(tree: Tree): PythonPackages | undefined {
+  const published = readPublishedPackage(tree);
+  if (published === undefined) return undefined;
+  const file = ['pyproject.toml', 'setup.py', 'setup.cfg'].find((each) => tree.has(each)) ?? 'PKG-INFO';
+  return {
+    file,
+    names: published.dependencies,
+    install: (extra) => [
+      'COPY . .',
+      ...renderStep(file, 'installing the published package', renderProjectInstall(tree, file, extra)),
+    ],
+  };
 }
 
 /** A project may list itself, to use its own extras. */

@@ -2,7 +2,8 @@
 import { parseToml, readText } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { formatReport } from '../../build-warnings.ts';
-import { renderStep } from '../../recipe.ts';
+import { readPublishedPackage } from '../../common/published.ts';
+import { quoteShellWord, renderStep } from '../../recipe.ts';
 import { normalizePackageName } from './names.ts';
 
 export const cache = '--mount=type=cache,target=/root/.cache';
@@ -60,9 +61,10 @@ export function renderOwnVersion(tree: Tree): string {
     readText(parsed, 'tool', 'poetry', 'name') ??
     /(?:^|[\s(,])name\s{0,3}=\s{0,3}["']?([\w.-]{1,80})/m.exec(texts.slice(1).join('\n'))?.[1];
   const project = name === undefined ? undefined : normalizePackageName(name);
+  const version = readPublishedPackage(tree)?.version ?? '0.0.0';
   return versionTools
     .filter(([pattern]) => pattern.test(texts.join('\n')))
-    .map(([, toVariable]) => `${toVariable(project)}=0.0.0 `)
+    .map(([, toVariable]) => `${toVariable(project)}=${quoteShellWord(version)} `)
     .join('');
 }
 

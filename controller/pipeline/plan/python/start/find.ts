@@ -2,6 +2,7 @@
 import type { Certainty } from '../../recipe.ts';
 import { readKeys, parseToml, readText } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
+import { type PublishedPackage, readPublishedPackage } from '../../common/published.ts';
 import { quoteShellWord } from '../../recipe.ts';
 import { hasImport, type PythonModule } from '../../syntax/python.ts';
 import { findPythonPort } from '../port.ts';
@@ -58,7 +59,23 @@ export interface PythonStart {
 
 /** Finds how the app starts; undefined if there is no evidence. `names` are the requested packages. */
 export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
+  const published = readPublishedPackage(tree);
+  if (published !== undefined) return findPublishedStart(published);
   return adaptDeclaredStart(tree, names) ?? detectStart(tree, names);
+}
+
+/** Starts the command of a published package that uvx would start. */
+function findPublishedStart({ main, dependencies }: PublishedPackage): PythonStart | undefined {
+  if (main === undefined) return undefined;
+  return {
+    command: main.command,
+    because: `Its command ${main.name} is started, as uvx does.`,
+    needs: [],
+    environment: { HOST: '0.0.0.0' },
+    ofProject: true,
+    certainty: 'likely',
+    ...(serverPackages.some((each) => dependencies.has(each)) ? {} : { silentCommand: main.name }),
+  };
 }
 
 /** Reflex's own command recompiles the pages at every start; here they are part of the image. */

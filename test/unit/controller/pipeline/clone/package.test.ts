@@ -57,7 +57,7 @@ function publishToNpm(archive: Buffer, file = archive): string {
   const dist = { tarball: `${origins.npm}/server-1.2.0.tgz`, integrity: `sha512-${hash.toString('base64')}` };
   const manifest = { version: '1.2.0', dist };
   answers.set('/@scope%2fserver/latest', manifest);
-  answers.set('/@scope%2fserver', { versions: { '1.2.0': manifest } });
+  answers.set('/@scope%2fserver', { versions: { '1.2.0': manifest }, time: { '1.2.0': '2025-03-01T00:00:00Z' } });
   answers.set('/server-1.2.0.tgz', file);
   return hash.toString('hex').slice(0, 64);
 }
@@ -104,9 +104,9 @@ test('resolves the newest version of a package, and unpacks the file that has it
   const program = join(paths().source, 'dist/index.js');
   assert.equal(await readFile(program, 'utf8'), 'run()');
   const { mode, mtimeMs } = await stat(program);
-  assert.deepEqual([mode & 0o777, mtimeMs], [0o755, 1_700_000_000_000]);
+  assert.deepEqual([mode & 0o777, mtimeMs], [0o755, Date.parse('2025-03-01T00:00:00Z')]);
   assert.deepEqual(await readNotes(paths().notes, 'clone'), {
-    ...{ commit, time: 1_700_000_000, submodules: [], package: 'npm' },
+    ...{ commit, time: Date.parse('2025-03-01T00:00:00Z') / 1000, submodules: [], package: 'npm' },
   });
 });
 

@@ -46,7 +46,7 @@ test('keeps the default if a workflow tests with it or with older versions, or i
 });
 
 const onDay = (day: string, files: Readonly<Record<string, string>> = {}, missingImages: string[] = []): unknown => {
-  const tree = createMemoryTree({ 'requirements.txt': '', ...files }, new Date(day));
+  const tree = createMemoryTree({ 'requirements.txt': '', ...files }, { date: new Date(day) });
   const choice = choosePython(tree, { missingImages }, findPackages(tree));
   return 'version' in choice ? [choice.version, choice.because] : choice;
 };

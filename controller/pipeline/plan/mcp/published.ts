@@ -1,0 +1,77 @@
+// Finds the MCP server of a published package: the program that npx or uvx starts, and what its code shows of transports.
+import { type PublishedPackage, type PublishedProgram, readPublishedPackage } from '../common/published.ts';
+import type { Tree } from '../../tree.ts';
+import { describeProgram, libraries } from './node.ts';
+import { findPythonServers } from './python.ts';
+import type { McpProgram, Speech } from './transports.ts';
+
+/** Packages on PyPI of which one is among the dependencies of a server. */
+const pythonLibraries = ['mcp', 'fastmcp', 'fastmcp-slim'];
+
+/** Lists the servers among the programs of a package: only the one that npx or uvx starts, if they start any. */
+export function findPublishedServers(tree: Tree): McpProgram[] {
+  const published = readPublishedPackage(tree);
+  if (published === undefined) return [];
+  const { main, programs } = published;
+  const candidates = main === undefined ? programs : [main];
+  const found = tree.registry === 'npm' ? findNpmServers(tree, candidates) : findPypiServers(tree, candidates);
+  if (found.length > 0 || main === undefined || !isLikelyServer(tree, published)) return found.map(chooseStdio);
+  const evidence = findStdioName(tree);
+  return [
+    {
+      language: tree.registry === 'npm' ? 'node' : 'python',
+      name: main.name,
+      file: tree.registry === 'npm' ? main.entry : 'pyproject.toml',
+      command: main.command,
+      speaks:
+        evidence === undefined
+          ? { ...overStdio, certainty: 'guessed', because: 'starts it, presumably over stdio as most packages' }
+          : { ...overStdio, certainty: 'likely', because: `starts it over stdio (${evidence} names it)` },
+      ...(tree.registry === 'pypi' ? { ofProject: true } : {}),
+    },
+  ];
+}
+
+const overStdio = { transports: ['stdio'], byDefault: 'stdio' } as const;
+
+const maximumFiles = 200;
+const bundleBytes = 4 * 1024 * 1024;
+
+/** Finds a file that names the SDK's transport over stdio. Bundles are too large to parse, and import nothing. */
+function findStdioName(tree: Tree): string | undefined {
+  const isSource = ({ kind, path }: Tree['entries'][number]): boolean =>
+    kind === 'file' && /\.(?:[cm]?js|py)$/.test(path) && !/(?:^|\/)(?:node_modules|tests?|examples?)\//.test(path);
+  return tree.entries
+    .filter(isSource)
+    .slice(0, maximumFiles)
+    .find(({ path }) => /StdioServerTransport|stdio_server|server\/stdio/.test(tree.readFile(path, bundleBytes) ?? ''))
+    ?.path;
+}
+
+function findNpmServers(tree: Tree, candidates: readonly PublishedProgram[]): McpProgram[] {
+  return candidates.flatMap(({ name, entry, command }): McpProgram[] => {
+    const program = describeProgram(tree, entry);
+    return program === undefined ? [] : [{ ...program, name, command, file: entry }];
+  });
+}
+
+function findPypiServers(tree: Tree, candidates: readonly PublishedProgram[]): McpProgram[] {
+  const commands = new Set(candidates.map(({ name }) => name));
+  return findPythonServers(tree, new Set()).filter(({ name, ofProject }) => ofProject === true && commands.has(name));
+}
+
+/** The code of a package may be bundled, so that it shows no names of a library. */
+function isLikelyServer({ registry }: Tree, { dependencies, isNamedMcp }: PublishedPackage): boolean {
+  const known = registry === 'npm' ? libraries : pythonLibraries;
+  return isNamedMcp && known.some((each) => dependencies.has(each));
+}
+
+/** Clients start a package over stdio, so that this is the default of one that can also speak HTTP. */
+function chooseStdio(program: McpProgram): McpProgram {
+  const { certainty, transports } = program.speaks;
+  if (certainty !== 'guessed' || !transports.includes('stdio')) return program;
+  const others = transports.filter((each) => each !== 'stdio').join(' and ');
+  const because = `can start it over stdio${others === '' ? '' : ` and ${others}`}, and clients start packages over stdio`;
+  const speaks: Speech = { ...program.speaks, byDefault: 'stdio', certainty: 'likely', because };
+  return { ...program, speaks };
+}
