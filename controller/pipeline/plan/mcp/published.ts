@@ -16,23 +16,46 @@ export function findPublishedServers(tree: Tree): McpProgram[] {
   const candidates = main === undefined ? programs : [main];
   const found = tree.registry === 'npm' ? findNpmServers(tree, candidates) : findPypiServers(tree, candidates);
   if (found.length > 0 || main === undefined || !isLikelyServer(tree, published)) return found.map(chooseStdio);
+  return [createServer(tree, published, main)];
+}
+
+/** Makes the server of a program whose code shows no transport. */
+function createServer(tree: Tree, published: PublishedPackage, main: PublishedProgram): McpProgram {
+  const option = findStdioOption(tree, published);
+  const shared = { name: main.name, speaks: readBundledSpeech(tree, option) };
+  const command = option === undefined ? main.command : `${main.command} ${option}`;
+  return tree.registry === 'npm'
+    ? { ...shared, language: 'node', file: main.entry, command }
+    : { ...shared, language: 'python', file: 'pyproject.toml', command, ofProject: true };
+}
+
+function readBundledSpeech(tree: Tree, option: string | undefined): Speech {
+  if (option !== undefined)
+    return { ...overStdio, certainty: 'likely', because: `is started with ${option}, as its README says` };
   const evidence = findStdioName(tree);
-  return [
-    {
-      language: tree.registry === 'npm' ? 'node' : 'python',
-      name: main.name,
-      file: tree.registry === 'npm' ? main.entry : 'pyproject.toml',
-      command: main.command,
-      speaks:
-        evidence === undefined
-          ? { ...overStdio, certainty: 'guessed', because: 'starts it, presumably over stdio as most packages' }
-          : { ...overStdio, certainty: 'likely', because: `starts it over stdio (${evidence} names it)` },
-      ...(tree.registry === 'pypi' ? { ofProject: true } : {}),
-    },
-  ];
+  return evidence === undefined
+    ? { ...overStdio, certainty: 'guessed', because: 'starts it, presumably over stdio as most packages' }
+    : { ...overStdio, certainty: 'likely', because: `starts it over stdio (${evidence} names it)` };
 }
 
 const overStdio = { transports: ['stdio'], byDefault: 'stdio' } as const;
+
+/** Finds the option with which the README starts the package over stdio; most packages need none. */
+function findStdioOption(tree: Tree, { name }: PublishedPackage): string | undefined {
+  const file = tree.entries.find(({ path }) => /^readme\.(?:md|rst|txt)$/i.test(path))?.path ?? 'PKG-INFO';
+  const text = tree.readFile(file, 512 * 1024) ?? '';
+  for (let at = text.indexOf(name); name !== '' && at >= 0; at = text.indexOf(name, at + name.length)) {
+    const [words = ''] = /^(?:,\s{0,60}\n|[^\]\n`]){0,300}/.exec(text.slice(at + name.length)) ?? [];
+    const option = /^(?:@[\w.-]{1,40})?["']?(?=[\s,]).*?[\s"'](--stdio)(?=$|[\s"'])/s.exec(words)?.[1];
+    if (option !== undefined && isStart(text.slice(Math.max(0, at - 80), at))) return option;
+  }
+  return undefined;
+}
+
+/** Whether the words before the name of a package run it. */
+function isStart(before: string): boolean {
+  return /\b(?:npx|uvx|bunx|pnpx|dlx)\b[^`]*$/.test(before) || /"args"\s{0,9}:\s{0,9}\[[^\]]*$/.test(before);
+}
 
 const maximumFiles = 200;
 const bundleBytes = 4 * 1024 * 1024;

@@ -289,16 +289,22 @@ function readSpeech(modules: readonly PythonModule[], runs: readonly Run[]): Spe
   });
 }
 
-/** Commands of typer and click that are named after a transport, as the command line spells them. */
+/** Commands of typer, click and argparse that are named after a transport, as the command line spells them. */
 function listCommands(module: PythonModule): (readonly [McpTransport, string])[] {
   const decorators = module.calls.filter(({ callee, isDecorator }) => isDecorator && /(?:^|\.)command$/.test(callee));
-  if (decorators.length === 0) return [];
-  const named = decorators.flatMap(({ args: [first] }) => (first === undefined ? [] : readTexts(first.value)));
-  const names = [...named, ...module.functions.map(({ name }) => name.replaceAll('_', '-'))];
-  return names.flatMap((name) => {
-    const transport = parseTransport(name);
-    return transport === undefined ? [] : [[transport, name] as const];
-  });
+  const parsers = module.calls.filter(({ callee, isDecorator }) => !isDecorator && /\.add_parser$/.test(callee));
+  if (decorators.length === 0) return parsers.flatMap(({ args: [first] }) => readCommandNames(first));
+  const functions = module.functions.map(({ name }) => name.replaceAll('_', '-'));
+  return [...decorators.flatMap(({ args: [first] }) => readCommandNames(first)), ...functions.flatMap(toCommand)];
+}
+
+function readCommandNames(argument: PythonCall['args'][number] | undefined): (readonly [McpTransport, string])[] {
+  return argument === undefined ? [] : readTexts(argument.value).flatMap(toCommand);
+}
+
+function toCommand(name: string): (readonly [McpTransport, string])[] {
+  const transport = parseTransport(name);
+  return transport === undefined ? [] : [[transport, name]];
 }
 
 function addSpelled(used: Map<McpTransport, string>, text: string): void {

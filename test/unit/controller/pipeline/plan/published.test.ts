@@ -103,6 +103,19 @@ describe('npm', () => {
     assert.match(other.dockerfile ?? '', /"exec node --no-warnings cli\.js"/);
   });
 
+  test('adds the option with which the README starts a package over stdio', () => {
+    const start = (readme: string): string | undefined =>
+      plan('npm', { 'package.json': manifest(), 'dist/index.js': 'main();\n', 'README.md': readme }).plan.mcp?.command;
+    const client =
+      '```json\n{ "command": "npx", "args": ["-y", "@acme/mcp-weather@latest",\n  "--key=KEY",\n  "--stdio"] }\n```\n';
+    assert.equal(start(client), 'node dist/index.js --stdio');
+    assert.equal(start('`npx @acme/mcp-weather --stdio`\n'), 'node dist/index.js --stdio');
+    assert.equal(
+      start('@acme/mcp-weather speaks stdio. `npx @acme/mcp-weather` starts it over stdio.\n'),
+      'node dist/index.js',
+    );
+  });
+
   test('starts a bin for Bun with Bun', () => {
     const files = { 'package.json': manifest({ bin: 'index.ts' }), 'index.ts': stdio.replace('env node', 'env bun') };
     const { plan: found, dockerfile = '' } = plan('npm', files);
@@ -159,6 +172,17 @@ describe('PyPI', () => {
       /SETUPTOOLS_SCM_PRETEND_VERSION_FOR_WEATHER_MCP=1\.2\.0 bash \/opt\/uv\/install pyproject\.toml \.$/,
     );
     assert.doesNotMatch(dockerfile, /uv sync|requirements\.txt|frontend|PYTHONPATH|--no-deps|COPY --link --chown/);
+  });
+
+  test('adds the command for stdio of a program that argparse gives one for each transport', () => {
+    const parser =
+      'import argparse\nparser = argparse.ArgumentParser()\nparts = parser.add_subparsers(required=True)\nparts.add_parser("stdio")\nparts.add_parser("streamable-http")\n';
+    const files = {
+      'PKG-INFO': info('Requires-Dist: mcp'),
+      'pyproject.toml': pyproject('weather-mcp = "weather_mcp.server:main"'),
+      'src/weather_mcp/server.py': `${parser}${server}`,
+    };
+    assert.equal(plan('pypi', files).plan.mcp?.command, 'weather-mcp stdio');
   });
 
   test('finds the commands of setup.py in what setuptools adds', () => {
