@@ -3,6 +3,7 @@ import { type ProjectDetail, projectDetail, type TelemetryWindow, windows } from
 import { appToolPath, appToolResult, appTools, type AppTools, appToolsPath } from '../apps/index.ts';
 import { type Endpoint, type Html, html, type RequestContext } from '../http/index.ts';
 import { Problem } from '../../lib/problem.ts';
+import { parseAcceptedRepository } from '../../lib/repository.ts';
 import { readToolArguments, renderTools, type ToolAttempt } from './app-tools.ts';
 import { type Calls, createPageEndpoint, type Page, type PageInput } from './page.ts';
 import {
@@ -267,7 +268,8 @@ function renderCallSection({ slug }: ProjectDetail, { text, site: { baseUrl } }:
 
 /** A link to the page of the repository's owner. */
 function renderAuthorLink(repo: string, { site, link }: Visit): Html | undefined {
-  const [, host = '', owner] = /^https?:\/\/([^/]+)\/([^/]+)\//.exec(repo) ?? [];
-  if (owner === undefined || !site.isServed('/authors/{handle}')) return undefined;
+  if (!URL.canParse(repo) || !site.isServed('/authors/{handle}')) return undefined;
+  const { host, owner, name } = parseAcceptedRepository(repo);
+  if (name === '') return undefined;
   return html`<a href="${link(`/authors/${encodeURIComponent(owner)}`, { host })}">${renderAuthored(owner)}</a>`;
 }
