@@ -6,7 +6,7 @@ import { lstat, readdir, readFile, readlink } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { PipelineInput } from '../contract.ts';
 import type { PlanNotes } from '../handover.ts';
-import { parseInstructions } from '../plan/dockerfile/text.ts';
+import { listArguments, parseInstructions } from '../plan/dockerfile/text.ts';
 import { commitArguments } from './buildkit.ts';
 
 /** Changes when builds of the same sources give other images, so that all of them are built again. */
@@ -116,9 +116,7 @@ function listCommitInputs(
   time: number,
 ): { commit?: string; time?: number } {
   const given = new Set(args.map(({ name }) => name));
-  const declared = parseInstructions(text).flatMap(([word, rest]) =>
-    word === 'ARG' ? rest.split(/\s+/).map((each) => each.replace(/=.*$/s, '')) : [],
-  );
+  const declared = listArguments(text);
   const isDeclared = (name: string): boolean => declared.includes(name) && !given.has(name);
   return {
     ...(commitArguments.some(isDeclared) ? { commit } : {}),

@@ -6,15 +6,7 @@ import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations, labels, taskComponent } from '../../../crds/names.ts';
 import type { ComponentStatus } from '../../../crds/status.ts';
 import { computeHash, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
-import {
-  cronJobs,
-  explainUnscheduled,
-  explainWaiting,
-  isConditionTrue,
-  jobs as jobResource,
-  type Job,
-  type Pod,
-} from '../../objects/kinds.ts';
+import { cronJobs, isConditionTrue, jobs as jobResource, type Job, type Pod } from '../../objects/kinds.ts';
 import {
   createStalledOutcome,
   createWaitingOutcome,
@@ -29,7 +21,7 @@ import { findNewest } from '../build/verdict.ts';
 import { listAppComponents, listEndingComponents, type Release, type RunningComponent } from './components.ts';
 import { buildChild } from './objects.ts';
 import { buildTaskTemplate, type OwnedObjects } from './pod-template.ts';
-import { explainTaskFailure } from './pods.ts';
+import { explainHoldUp, explainTaskFailure } from './pods.ts';
 
 /** A release whose pods are to start, and the hash of their template. */
 export interface TaskInput {
@@ -79,7 +71,7 @@ function planTask(input: TaskInput, task: RunningComponent): TaskPlan | undefine
   const pod = findTaskPod(snapshot, job);
   if (isConditionTrue(job.status?.conditions, 'Failed'))
     return { outcome: reportFailure(input, task, pod), actions: [] };
-  const holdUp = pod === undefined ? undefined : explainPodHoldUp(pod);
+  const holdUp = pod === undefined ? undefined : explainHoldUp(pod);
   const outcome = createWaitingOutcome('RunningTasks', `${what}${holdUp === undefined ? '' : `; ${holdUp}`}.`);
   return { outcome, actions: [] };
 }
@@ -99,10 +91,6 @@ function reportFailure(
 /** Names of the components that a task cannot reach. */
 function listOthers(app: Snapshot['app']): string[] {
   return listRunningComponents(listAppComponents(app)).map(({ name }) => name);
-}
-
-function explainPodHoldUp(pod: Pod): string | undefined {
-  return explainUnscheduled(pod) ?? explainWaiting(pod.status?.containerStatuses?.[0]?.state?.waiting);
 }
 
 /** The newest pod of a Job. */

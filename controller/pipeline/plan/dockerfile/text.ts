@@ -252,6 +252,13 @@ export function parseInstructions(text: string): (readonly [string, string])[] {
     .flatMap((match) => (match === null ? [] : [[(match[1] ?? '').toUpperCase(), match[2] ?? ''] as const]));
 }
 
+/** Lists the names of the arguments that a Dockerfile declares. */
+export function listArguments(dockerfile: string): string[] {
+  return parseInstructions(dockerfile).flatMap(([word, rest]) =>
+    word === 'ARG' ? rest.split(/\s+/).map((each) => each.split('=')[0] ?? '') : [],
+  );
+}
+
 function splitWords(text: string): string[] {
   return text.split(/\s+/).filter((word) => word !== '' && !word.startsWith('--'));
 }

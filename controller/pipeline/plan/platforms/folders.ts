@@ -7,14 +7,14 @@ import { plannedLanguages } from '../../../../crds/languages.ts';
 import { omitUndefined } from '../../../../lib/values.ts';
 import type { Tree } from '../../tree.ts';
 import { findDockerfile, hasSources } from '../dockerfile/find.ts';
-import { readStages } from '../dockerfile/text.ts';
+import { listArguments, readStages } from '../dockerfile/text.ts';
 import { type Candidate, isWorkspace, listCandidates, tryPlan } from '../folder.ts';
 import { listWorkspaceApps } from '../node/workspace.ts';
 import { defaultPort, type PlanInput, type Recipe } from '../recipe.ts';
 import { assembleComponents, type PartDraft } from './assemble.ts';
 import { readFolderProxy } from './compose/proxy.ts';
 import { toHostName } from './compose/services.ts';
-import { findExposedPort, listArguments } from './compose/source.ts';
+import { findExposedPort } from './compose/source.ts';
 import { parseEnv } from './compose/read.ts';
 import type { Declaration, DeclaredVariable } from './declaration.ts';
 import {

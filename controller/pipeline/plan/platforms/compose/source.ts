@@ -4,7 +4,7 @@ import { posix } from 'node:path';
 import type { DeclaredComponent } from '../../../../../crds/components.ts';
 import { omitUndefined } from '../../../../../lib/values.ts';
 import type { Tree } from '../../../tree.ts';
-import { describeDevelopment, parseInstructions } from '../../dockerfile/text.ts';
+import { describeDevelopment, listArguments, parseInstructions } from '../../dockerfile/text.ts';
 import type { Part } from '../addresses.ts';
 import type { DeclaredBuild } from '../declaration.ts';
 import {
@@ -103,13 +103,6 @@ function isPlannedInstead(
 ): boolean {
   const isPlain = [build?.target, command, entrypoint].every((each) => each === undefined);
   return isPlain && describeDevelopment(tree, text) !== undefined;
-}
-
-/** Lists the names of the arguments that a Dockerfile declares. */
-export function listArguments(dockerfile: string): string[] {
-  return parseInstructions(dockerfile).flatMap(([word, rest]) =>
-    word === 'ARG' ? rest.split(/\s+/).map((each) => each.split('=')[0] ?? '') : [],
-  );
 }
 
 /** Finds the port that the last EXPOSE of a Dockerfile names. */
