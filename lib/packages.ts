@@ -60,10 +60,14 @@ export async function findRelease(
   const releases = await (registry === 'npm' ? listNpm : listPypi)(name, query, origins, signal);
   const found = 'commit' in query ? releases.find(({ commit }) => commit === query.commit) : releases[0];
   if (found !== undefined) return found;
-  throw new ReleaseError(
+  throw createNoVersion(name, 'commit' in query ? `with the hash ${query.commit}` : (query.version ?? ''));
+}
+
+function createNoVersion(name: string, version: string): ReleaseError {
+  return new ReleaseError(
     'no-release',
-    `${name} has no release ${'commit' in query ? `with the hash ${query.commit}` : (query.version ?? '')}.`,
-    'Choose a version that the registry lists, or publish it again.',
+    `${name} has no version ${version}.`,
+    'Choose a version that the registry lists.',
   );
 }
 
@@ -84,12 +88,15 @@ async function listNpm(
 ): Promise<PackageRelease[]> {
   const path = `/${name.replace('/', '%2f')}`;
   if ('commit' in query) {
-    const { versions, time } = npmPackage.parse(await fetchJson(`${origins.npm}${path}`, name, signal));
+    const { versions, time } = await fetchDocument(npmPackage, `${origins.npm}${path}`, name, signal);
     return Object.values(versions).flatMap((manifest) => readNpm(manifest, origins, time[manifest.version]) ?? []);
   }
   const { version = 'latest' } = query;
   const address = `${origins.npm}${path}/${encodeURIComponent(version)}`;
-  const manifest = npmManifest.parse(await fetchJson(address, name, signal, version));
+  const manifest = await fetchDocument(npmManifest, address, name, signal).catch((error: unknown) => {
+    // The registry answers 404 for an unknown version, too.
+    throw version === 'latest' || !(error instanceof ReleaseError) ? error : createNoVersion(name, version);
+  });
   const release = readNpm(manifest, origins);
   if (release === undefined)
     throw new ReleaseError(
@@ -117,18 +124,16 @@ function readSeconds(time: string | undefined): number | undefined {
 }
 
 const pypiFile = z.object({
-  packagetype: z.string(),
   filename: z.string(),
-  url: z.url(),
-  yanked: z.boolean().default(false),
-  upload_time_iso_8601: z.string().optional(),
-  digests: z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
+  /** Relative to the page at some mirrors. */
+  url: z.string(),
+  hashes: z.object({ sha256: z.string().optional() }),
+  yanked: z.union([z.boolean(), z.string()]).default(false),
+  'upload-time': z.string().optional(),
 });
-const pypiPackage = z.object({
-  info: z.object({ version: z.string().max(256) }),
-  releases: z.record(z.string(), z.array(pypiFile)).optional(),
-  urls: z.array(pypiFile),
-});
+/** https://packaging.python.org/en/latest/specifications/simple-repository-api/ */
+const pypiPage = z.object({ files: z.array(pypiFile) });
+const pypiPackage = z.object({ info: z.object({ version: z.string().max(256) }) });
 
 async function listPypi(
   name: string,
@@ -136,56 +141,63 @@ async function listPypi(
   origins: RegistryOrigins,
   signal: AbortSignal | undefined,
 ): Promise<PackageRelease[]> {
-  const version = 'commit' in query ? undefined : query.version;
-  const path = version === undefined ? '' : `/${encodeURIComponent(version)}`;
-  const address = `${origins.pypi}/pypi/${name}${path}/json`;
-  const { info, releases, urls } = pypiPackage.parse(await fetchJson(address, name, signal, version));
-  if ('commit' in query)
-    return Object.entries(releases ?? {}).flatMap(([each, files]) => readPypi(each, files, origins));
-  const found = readPypi(info.version, urls, origins);
+  const page = `${origins.pypi}/simple/${name}/`;
+  const { files } = await fetchDocument(pypiPage, page, name, signal, 'application/vnd.pypi.simple.v1+json');
+  const releases = files.flatMap((file) => readPypi(file, page, origins) ?? []);
+  if ('commit' in query) return releases;
+  const version = query.version ?? (await findNewestPypi(name, origins, signal));
+  const found = releases.filter((release) => release.version === version);
   if (found.length > 0) return found;
+  const isKnown = files.some(({ filename }) => filename.split('-').includes(version));
+  if (!isKnown) return [];
   throw new ReleaseError(
     'no-source',
-    `${name} ${info.version} has no source distribution at PyPI, only wheels or files of another kind.`,
+    `${name} ${version} has no source distribution at PyPI, only wheels or files of another kind.`,
     'Publish one as .tar.gz (python -m build --sdist), or submit the git repository of the package.',
   );
 }
 
-function readPypi(
-  version: string,
-  files: readonly z.output<typeof pypiFile>[],
-  { pypiFiles }: RegistryOrigins,
-): PackageRelease[] {
-  return files
-    .filter(({ packagetype, filename, yanked }) => packagetype === 'sdist' && filename.endsWith('.tar.gz') && !yanked)
-    .filter(({ url }) => new URL(url).origin === pypiFiles)
-    .map(({ url, digests, upload_time_iso_8601: time }) => ({
-      ...{ version, file: url, commit: digests.sha256, publishedAt: readSeconds(time) },
-    }));
+/** The page of files does not say which version installers choose. */
+async function findNewestPypi(
+  name: string,
+  { pypi }: RegistryOrigins,
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  return (await fetchDocument(pypiPackage, `${pypi}/pypi/${name}/json`, name, signal)).info.version;
 }
 
-async function fetchJson(
+/** A source distribution; undefined for any other file, and for one that its author has withdrawn. */
+function readPypi(
+  { filename, url, hashes, yanked, 'upload-time': time }: z.output<typeof pypiFile>,
+  page: string,
+  { pypiFiles }: RegistryOrigins,
+): PackageRelease | undefined {
+  const version = /-([^-]+)\.tar\.gz$/.exec(filename)?.[1];
+  if (version === undefined || hashes.sha256 === undefined || yanked !== false) return undefined;
+  const file = new URL(url, page);
+  if (file.origin !== pypiFiles) return undefined;
+  return { version, file: file.href, commit: hashes.sha256, publishedAt: readSeconds(time) };
+}
+
+async function fetchDocument<Schema extends z.ZodType>(
+  schema: Schema,
   address: string,
   name: string,
   signal: AbortSignal | undefined,
-  version?: string,
-): Promise<unknown> {
+  accept = 'application/json',
+): Promise<z.output<Schema>> {
   const deadline = AbortSignal.timeout(timeoutMs);
   const response = await fetch(address, {
-    headers: { accept: 'application/json' },
+    headers: { accept },
     redirect: 'error',
     signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
   });
-  if (response.status === 404 && version !== undefined && version !== 'latest')
-    throw new ReleaseError(
-      'no-release',
-      `${name} has no version ${version}.`,
-      'Choose a version that the registry lists.',
-    );
   if (response.status === 404)
     throw new ReleaseError('no-package', `The registry has no public package ${name}.`, 'Check its name.');
   if (!response.ok) throw new Error(`the registry answered with status ${response.status}`);
-  return JSON.parse(new TextDecoder().decode(await readBytes(response)));
+  const parsed = schema.safeParse(JSON.parse(new TextDecoder().decode(await readBytes(response))));
+  if (parsed.success) return parsed.data;
+  throw new Error(`the registry answered in a form that is not known: ${parsed.error.issues[0]?.path.join('.') ?? ''}`);
 }
 
 async function readBytes(response: Response): Promise<Uint8Array> {

@@ -240,7 +240,7 @@ async function resolveVersion(
     return { ok: true, commit: release.commit, reference: release.version };
   } catch (error) {
     if (!(error instanceof ReleaseError))
-      return explainUnreachable(`The registry could not be asked (${findLastLine(formatError(error))}).`);
+      return explainUnreachable(`The registry could not be asked (${toOneLine(formatError(error)).slice(0, 300)}).`);
     const { kind, message, fix } = error;
     const [reason, rule] = releaseFailures[kind];
     return createFinalFailure(reason, rule, message, fix);
@@ -340,7 +340,9 @@ function explainUnreachable(message: string): RevisionFailure {
 }
 
 function formatError(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  // fetch says why in the cause.
+  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }
 
 function findLastLine(output: string): string {

@@ -62,19 +62,13 @@ function publishToNpm(archive: Buffer, file = archive): string {
   return hash.toString('hex').slice(0, 64);
 }
 
-/** Publishes version 2.0 of my-server at PyPI, as files of these kinds. */
-function publishToPypi(archive: Buffer, ...kinds: readonly string[]): string {
+/** Publishes version 2.0 of my-server at PyPI, as these files. */
+function publishToPypi(archive: Buffer, ...filenames: readonly string[]): string {
   const sha256 = createHash('sha256').update(archive).digest('hex');
-  const urls = kinds.map((packagetype) => ({
-    packagetype,
-    filename: 'my_server-2.0.tar.gz',
-    url: `${origins.pypiFiles}/my_server-2.0.tar.gz`,
-    digests: { sha256 },
-  }));
-  const found = { info: { version: '2.0' }, urls, releases: { '2.0': urls } };
-  answers.set('/pypi/my-server/json', found);
-  answers.set('/pypi/my-server/2.0/json', found);
-  answers.set('/my_server-2.0.tar.gz', archive);
+  const files = filenames.map((filename) => ({ filename, url: `../../files/${filename}`, hashes: { sha256 } }));
+  answers.set('/pypi/my-server/json', { info: { version: '2.0' } });
+  answers.set('/simple/my-server/', { files });
+  answers.set('/files/my_server-2.0.tar.gz', archive);
   return sha256;
 }
 
@@ -112,7 +106,7 @@ test('resolves the newest version of a package, and unpacks the file that has it
 
 test('takes the source distribution of a package of PyPI, by any spelling of its name', async () => {
   const archive = await makeArchive({ name: 'my_server-2.0/pyproject.toml', text: '[project]' });
-  const commit = publishToPypi(archive, 'bdist_wheel', 'sdist');
+  const commit = publishToPypi(archive, 'my_server-2.0-py3-none-any.whl', 'my_server-2.0.tar.gz');
   for (const [text, version] of [['pypi:My_Server'], ['https://pypi.org/project/my-server/', '2.0']] as const)
     assert.deepEqual(await resolve(text, version), { ok: true, commit, reference: '2.0' });
   assert.deepEqual(await fetch('pypi:my-server', commit), ['pyproject.toml']);
@@ -120,12 +114,13 @@ test('takes the source distribution of a package of PyPI, by any spelling of its
 
 test('names the fault of a package that cannot be hosted', async () => {
   const archive = await makeArchive({ name: 'a/b' });
-  publishToPypi(archive, 'bdist_wheel');
+  publishToPypi(archive, 'my_server-2.0-py3-none-any.whl');
   answers.set('/down/latest', 503);
   for (const [text, version, rule, message] of [
     ['npm:absent', undefined, 'source/repository-not-found', /no public package absent/],
     ['npm:absent', '3.0.0', 'source/revision-not-found', /no version 3\.0\.0/],
     ['pypi:my-server', undefined, 'source/package-without-source', /no source distribution/],
+    ['pypi:my-server', '3.0', 'source/revision-not-found', /no version 3\.0/],
     ['npm:down', undefined, 'source/repository-unreachable', /status 503/],
   ] as const) {
     const result = await resolve(text, version);
@@ -153,7 +148,7 @@ test('attack: asks no other server for the file of a package', async () => {
   answers.set('/@scope%2fserver/latest', elsewhere);
   answers.set('/@scope%2fserver', { versions: { '1.2.0': elsewhere } });
   assert.equal((await resolve('npm:@scope/server')).ok, false);
-  await assert.rejects(fetch('npm:@scope/server', commit), /no release with the hash/);
+  await assert.rejects(fetch('npm:@scope/server', commit), /no version with the hash/);
 });
 
 test.each<readonly [string, readonly Entry[], string]>([
