@@ -86,7 +86,7 @@ export function startApps({
     wallet: () => models.ledger.get().wallet,
     metrics: createAppMetrics(registry, () => ({ calls: slots.taken, operations: operationCache.count })),
   });
-  const sessions = new McpSessions(mcpSessions);
+  const sessions = new McpSessions({ ledger: models.ledger, directory, appClient, limits: mcpSessions });
   const replays = new Replays({
     name: 'apps',
     database: () => models.ledger.get().database,

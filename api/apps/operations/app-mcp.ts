@@ -5,8 +5,8 @@ import {
   StreamableHTTPClientTransport,
   type CallToolResult,
 } from '@modelcontextprotocol/client';
+import { randomInt } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createTooLarge, limitBytes, type AppResponse, type AppClient } from '../calls/app-client.ts';
 import { parseAppPath, methods, selectForwardedHeaders } from '../calls/forwarding.ts';
 import type { Target } from '../directory.ts';
@@ -42,10 +42,18 @@ export interface McpCall {
   readonly report?: ((progress: ExternalProgress) => void) | undefined;
 }
 
+/** A session that an app has started: what another connection needs to continue it. */
+export interface AppSession {
+  readonly id: string;
+  readonly protocolVersion: string;
+}
+
 /** Compiles no schema of an app. `SchemaReader` rewrites the schemas that agents receive. */
 const unchecked = {
   getValidator: () => (input: unknown) => ({ valid: true as const, data: input as never, errorMessage: undefined }),
 };
+/** How long the end of a session waits for the app. */
+const maxEndMs = 1_000;
 const noReconnecting = {
   maxRetries: 0,
   initialReconnectionDelay: 1_000,
@@ -65,25 +73,45 @@ export async function listMcpTools(visit: McpVisit): Promise<unknown> {
 }
 
 /**
- * A connection to the MCP endpoint of an app: in the 2025 revisions a session of the app, which it keeps until it is ended.
+ * A connection to the MCP endpoint of an app: in the 2025 revisions to a session of the app, which it keeps until it is
+ * ended. It starts a session, or continues the given one without another handshake.
  */
 export class McpConnection {
   readonly #endpoint: McpEndpoint;
   readonly #client: Client;
-  readonly #transport: StreamableHTTPClientTransport;
+  readonly #transport: AppTransport;
   #opening: Promise<void> | undefined;
-  #isClosing = false;
 
-  constructor(endpoint: McpEndpoint) {
+  constructor(endpoint: McpEndpoint, session?: AppSession) {
     this.#endpoint = endpoint;
     this.#client = new Client(
       { name: 'moorage', version: '1.1.0' },
       { jsonSchemaValidator: unchecked, versionNegotiation: { mode: 'auto' } },
     );
-    this.#transport = new StreamableHTTPClientTransport(new URL(endpoint.path, endpoint.target.origin), {
+    // Several connections continue one session, also at the same time, and each client counts its requests from 0. Two requests
+    // of a session may not share an id, or one gets the response of the other. Some servers read ids as 32 bits.
+    this.#client['_requestMessageId'] = randomInt(2 ** 31 - 1_000_000);
+    this.#transport = new AppTransport(new URL(endpoint.path, endpoint.target.origin), {
       fetch: this.#createFetch(),
       reconnectionOptions: noReconnecting,
+      ...(session === undefined ? {} : { sessionId: session.id, protocolVersion: session.protocolVersion }),
     });
+  }
+
+  /** The session that the app has started; undefined before that, and if the app has no sessions. */
+  get session(): AppSession | undefined {
+    const { sessionId: id, protocolVersion } = this.#transport;
+    return id === undefined || protocolVersion === undefined ? undefined : { id, protocolVersion };
+  }
+
+  /** Connects if it is not connected yet. */
+  async open(): Promise<void> {
+    const { limitMs } = this.#endpoint;
+    this.#opening ??= waitUnlessAborted(
+      createTimeLimit(limitMs),
+      this.#client.connect(this.#transport, { timeout: limitMs }),
+    );
+    await this.#opening;
   }
 
   /** Calls a tool. An app that rejects the arguments has answered, too. @throws SdkHttpError if the session is gone */
@@ -111,30 +139,16 @@ export class McpConnection {
 
   /** Connects if it is not connected yet, and runs work until the signal aborts. */
   async run<Value>(signal: AbortSignal, work: (client: Client) => Promise<Value>): Promise<Value> {
-    this.#opening ??= this.#client.connect(this.#transport, { timeout: this.#endpoint.limitMs });
-    const working = this.#opening.then(() => work(this.#client));
     // The client sometimes waits on regardless of the signal.
-    const over = Promise.withResolvers<never>();
-    const end = (): void => {
-      over.reject(signal.reason as Error);
-    };
-    signal.addEventListener('abort', end, { once: true });
-    try {
-      signal.throwIfAborted();
-      return await Promise.race([working, over.promise]);
-    } finally {
-      signal.removeEventListener('abort', end);
-      void working.catch(() => undefined);
-    }
+    return waitUnlessAborted(
+      signal,
+      this.open().then(() => work(this.#client)),
+    );
   }
 
   /** Ends the session of the app, and waits for that only briefly. Never throws. */
   async close(): Promise<void> {
-    this.#isClosing = true;
-    if (this.#transport.sessionId !== undefined)
-      await Promise.race([this.#transport.terminateSession(), sleep(1_000, undefined, { ref: false })]).catch(
-        () => undefined,
-      );
+    await this.#transport.terminateSession().catch(() => undefined);
     await this.#client.close().catch(() => undefined);
   }
 
@@ -147,6 +161,7 @@ export class McpConnection {
       // A standing stream would keep the app awake, and carries nothing that a call does not.
       if (method === 'GET') return new Response(null, { status: 405 });
       const headers = new Headers(init.headers);
+      const isEnd = method === 'DELETE';
       const response = await appClient.send(target, {
         method: methods.find((one) => one === method) ?? 'POST',
         id: headers.get(requestIdHeader) ?? id,
@@ -154,9 +169,10 @@ export class McpConnection {
         // Only a message that starts a session has no session yet.
         headers: { ...selectForwardedHeaders(headers), ...(headers.has('mcp-session-id') ? {} : variables) },
         // The end of a session wakes no app: one that sleeps has no sessions.
-        isLook: isLook || this.#isClosing,
+        isLook: isLook || isEnd,
         body: typeof body === 'string' ? body : undefined,
-        signal: signal ?? createTimeLimit(limitMs),
+        // The client's signal has aborted if it closed the connection because the handshake failed.
+        signal: isEnd ? createTimeLimit(maxEndMs) : (signal ?? createTimeLimit(limitMs)),
       });
       const budget = shared ?? { left: maxBytes };
       return toResponse({
@@ -164,6 +180,35 @@ export class McpConnection {
         body: limitBytes(response.body, budget, () => createTooLarge(target.slug, maxBytes)),
       });
     };
+  }
+}
+
+/** Reports to the client that a stream has ended without a response, for which it would wait until its time limit. */
+class AppTransport extends StreamableHTTPClientTransport {
+  override async send(...[message, options]: Parameters<StreamableHTTPClientTransport['send']>): Promise<void> {
+    const error = { code: -32_000, message: 'The app ended the connection before it answered.' };
+    const onRequestStreamEnd = (): void => {
+      options?.onRequestStreamEnd?.();
+      if (!Array.isArray(message) && 'method' in message && 'id' in message)
+        this.onmessage?.({ jsonrpc: '2.0', id: message.id, error });
+    };
+    await super.send(message, { ...options, onRequestStreamEnd });
+  }
+}
+
+/** Waits for a result, but not after the signal has aborted. @throws the signal's reason */
+export async function waitUnlessAborted<Value>(signal: AbortSignal, working: Promise<Value>): Promise<Value> {
+  const over = Promise.withResolvers<never>();
+  const end = (): void => {
+    over.reject(signal.reason as Error);
+  };
+  signal.addEventListener('abort', end, { once: true });
+  try {
+    signal.throwIfAborted();
+    return await Promise.race([working, over.promise]);
+  } finally {
+    signal.removeEventListener('abort', end);
+    void working.catch(() => undefined);
   }
 }
 

@@ -427,7 +427,7 @@ export function createOperationPins(ledger: Pick<LedgerHandle, 'get' | 'opened'>
 }
 
 /** Undefined if no database is configured. */
-function findDatabase(ledger: Pick<LedgerHandle, 'get'>): OpenLedger['database'] | undefined {
+export function findDatabase(ledger: Pick<LedgerHandle, 'get'>): OpenLedger['database'] | undefined {
   try {
     return ledger.get().database;
   } catch (error) {

@@ -26,6 +26,29 @@ CREATE TABLE public.operation_pins (
 );
 CREATE INDEX operation_pins_used_at ON public.operation_pins USING btree (used_at);
 
+-- Sessions that callers have with the MCP servers of apps. Every replica of the API continues them from here. Of a caller
+-- and of their values for variables, only hashes are kept.
+CREATE TABLE public.mcp_sessions (
+  -- Of the app's release, the caller, the caller's own session and their values for variables.
+  key text NOT NULL,
+  -- UID of the HostedApp.
+  app text NOT NULL,
+  caller text NOT NULL,
+  -- Of the caller and the caller's own session.
+  owner text NOT NULL,
+  -- The id that the app gave the session, and the revision of MCP that both sides speak in it.
+  session text NOT NULL,
+  protocol_version text NOT NULL,
+  -- Calls in progress: when each ends at the latest, in milliseconds since 1970, by the call's id. A replica that is killed
+  -- leaves its calls here, and they count until then.
+  calls jsonb DEFAULT '{}'::jsonb NOT NULL,
+  -- Each call sets it twice. Without an index on it, such an update changes no index.
+  used_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT mcp_sessions_pkey PRIMARY KEY (key)
+) WITH (fillfactor=50);
+CREATE INDEX mcp_sessions_app ON public.mcp_sessions USING btree (app);
+CREATE INDEX mcp_sessions_owner ON public.mcp_sessions USING btree (owner);
+
 -- ==================== ledger ====================
 
 CREATE SCHEMA ledger;

@@ -1,7 +1,7 @@
 // The sessions that callers have with the MCP servers of apps, between their calls and at every limit.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { RequestListener } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterEach, beforeEach, test } from 'vitest';
@@ -27,10 +27,17 @@ class StatefulApp {
   readonly canceled: unknown[] = [];
   /** Answers nothing. */
   isDead = false;
+  /** A method that it refuses with 500. */
+  refused: string | undefined;
   /** Values for variables of the session, by message. */
   readonly variables: string[] = [];
   /** Answers of the tool `wait`. */
   readonly waiting: (() => void)[] = [];
+  /** Ends of its streams. */
+  readonly cut: (() => void)[] = [];
+  /** Its end is not answered. */
+  heldSession: string | undefined;
+  readonly held: ServerResponse[] = [];
 
   readonly listener: RequestListener = (request, response) => {
     const session = String(request.headers['mcp-session-id']);
@@ -38,7 +45,12 @@ class StatefulApp {
       response.writeHead(500).end();
       return;
     }
+    if (request.method === 'DELETE' && session === this.heldSession) {
+      this.held.push(response);
+      return;
+    }
     if (request.method === 'DELETE') {
+      this.methods.push('DELETE');
       response.writeHead(this.sessions.delete(session) ? 204 : 404).end();
       return;
     }
@@ -52,6 +64,10 @@ class StatefulApp {
       this.methods.push(message.method);
       const variables = request.headers['moorage-mcp-environment'];
       if (variables !== undefined) this.variables.push(`${message.method} ${String(variables)}`);
+      if (message.method === this.refused) {
+        response.writeHead(500).end();
+        return;
+      }
       if (message.method === 'server/discover') {
         response.writeHead(400).end('{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}');
         return;
@@ -98,8 +114,12 @@ class StatefulApp {
       write({ id, result: results[method] ?? { content: [{ type: 'text', text: `${session} ${count}` }] } });
       end();
     };
-    if (params?.['name'] === 'wait') this.waiting.push(finish);
-    else finish();
+    if (params?.['name'] !== 'wait') {
+      finish();
+      return;
+    }
+    this.waiting.push(finish);
+    this.cut.push(end);
   }
 
   count(method: string): number {
@@ -116,8 +136,11 @@ const incoming = z.looseObject({
 });
 type Incoming = z.output<typeof incoming>;
 
-const limits = { idleMs: 60_000, perCaller: 2, perApp: 3, total: 100 };
+/** Sessions that were ended after their tools were listed. */
+const discoveries = 1;
+const limits = { idleMs: 60_000, sweepMs: 60_000, perCaller: 2, perApp: 3 };
 let sample: AppsSample;
+let hosted: App;
 let server: PublicServer;
 let app: StatefulApp;
 
@@ -134,7 +157,7 @@ async function start(
 ): Promise<void> {
   sample = await sampleAppsServer({ mcpSessions: { ...limits, ...changed }, operationDiscovery });
   server = await startServer({ port: 0, host: '127.0.0.1', listener: sample.app, log: silent });
-  await sample.host('notes', app.listener, (one) => addPlan(addAgentPaths(one), state));
+  hosted = await sample.host('notes', app.listener, (one) => addPlan(addAgentPaths(one), state));
   await until(() => sample.apps.findOperations('notes') !== undefined);
   assert.deepEqual(sample.apps.findOperations('notes')?.names, ['notes__count', 'notes__wait']);
 }
@@ -160,8 +183,18 @@ async function stop(): Promise<void> {
   await sample.stop();
 }
 
-async function until(isTrue: () => boolean): Promise<void> {
-  while (!isTrue()) await sleep(5);
+async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) await sleep(5);
+}
+
+const readSessions = {
+  name: 'test-sessions',
+  text: 'select s::text as row from mcp_sessions s',
+  row: z.object({ row: z.string() }),
+};
+
+async function readRows(): Promise<string[]> {
+  return (await sample.models.ledger.get().database.query(readSessions, [])).map(({ row }) => row);
 }
 
 interface CallOptions {
@@ -248,20 +281,75 @@ test('ends the session of the app when the client ends its own, and no other', a
   assert.match((await call()).text, / 2$/);
 });
 
-test('ends a session without calls, and all of them when it stops', async () => {
+test('ends a session without calls, and keeps those in use when it stops', async () => {
   await stop();
   app = new StatefulApp();
-  await start({ idleMs: 1 });
+  await start({ idleMs: 1, sweepMs: 1 });
   await call();
+  await until(() => app.sessions.size === 0);
+  const waiting = call({ name: 'notes__wait' });
+  await until(() => app.waiting.length === 1);
+  await sleep(50);
+  assert.equal(app.sessions.size, 1);
+  for (const answer of app.waiting) answer();
+  await waiting;
   await until(() => app.sessions.size === 0);
   await stop();
   app = new StatefulApp();
   await start();
   await call();
-  assert.equal(app.sessions.size, 1);
   await stop();
-  assert.equal(app.sessions.size, 0);
+  assert.equal(app.sessions.size, 1);
   await start();
+});
+
+test('ends a session whose start failed', async () => {
+  app.refused = 'notifications/initialized';
+  assert.match((await call()).problem, /app-unreachable .* status 500/);
+  await until(() => app.sessions.size === 0);
+  app.refused = undefined;
+  assert.match((await call()).text, / 1$/);
+});
+
+test('waits only for the end of the own session', async () => {
+  const [, first = ''] = /^(\S+) /.exec((await call({ session: 'a' })).text) ?? [];
+  await call({ session: 'b' });
+  app.heldSession = first;
+  // At the limit, the oldest ends.
+  await call({ session: 'c' });
+  await until(() => app.held.length === 1);
+  const headers = { 'mcp-session-id': 'b' };
+  const ended = await fetch(`http://127.0.0.1:${server.port}/mcp/notes`, { method: 'DELETE', headers });
+  assert.deepEqual([ended.status, app.held[0]?.destroyed], [204, false]);
+  assert.equal(app.count('DELETE'), 1 + discoveries);
+});
+
+test('sends no end of a session to an app that is asleep', async () => {
+  await stop();
+  app = new StatefulApp();
+  await start({ idleMs: 500, sweepMs: 1 });
+  await call();
+  const { metadata } = hosted;
+  sample.store.set({ ...addPlan(hosted, 'Asleep'), metadata: { ...metadata, resourceVersion: '2' } });
+  await until(async () => (await readRows()).length === 0);
+  await sleep(50);
+  assert.deepEqual([app.sessions.size, app.count('DELETE')], [1, discoveries]);
+});
+
+test('stores hashes, and no id or value of a caller', async () => {
+  await call({ session: 'session-of-the-caller', environment: '{"API_KEY":"value-of-the-caller"}' });
+  const [row = '', ...others] = await readRows();
+  assert.deepEqual(others, []);
+  assert.match(row, /uid-notes.*2025-06-18/);
+  assert.doesNotMatch(row, /of-the-caller|127\.0\.0\.1|API_KEY/);
+});
+
+test('reports an app that ends the connection of a call, and does not wait for its answer', async () => {
+  const waiting = call({ name: 'notes__wait' });
+  await until(() => app.cut.length === 1);
+  for (const end of app.cut) end();
+  const { text, cost } = await waiting;
+  assert.deepEqual([text, cost], ['The app ended the connection before it answered.', 0]);
 });
 
 test('starts another session once if the app has lost it, and counts one use', async () => {
