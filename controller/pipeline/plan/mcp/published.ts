@@ -15,7 +15,8 @@ export function findPublishedServers(tree: Tree): McpProgram[] {
   const { main, programs } = published;
   const candidates = main === undefined ? programs : [main];
   const found = tree.registry === 'npm' ? findNpmServers(tree, candidates) : findPypiServers(tree, candidates);
-  if (found.length > 0 || main === undefined || !isLikelyServer(tree, published)) return found.map(chooseStdio);
+  if (found.length > 0 || main === undefined || !isLikelyServer(tree, published))
+    return found.map((program) => chooseStdio(program, isStartedByClients(tree, published)));
   return [createServer(tree, published, main)];
 }
 
@@ -41,21 +42,37 @@ function readBundledSpeech(tree: Tree, option: string | undefined): Speech {
 const overStdio = { transports: ['stdio'], byDefault: 'stdio' } as const;
 
 /** Finds the option with which the README starts the package over stdio; most packages need none. */
-function findStdioOption(tree: Tree, { name }: PublishedPackage): string | undefined {
-  const file = tree.entries.find(({ path }) => /^readme\.(?:md|rst|txt)$/i.test(path))?.path ?? 'PKG-INFO';
-  const text = tree.readFile(file, 512 * 1024) ?? '';
-  for (let at = text.indexOf(name); name !== '' && at >= 0; at = text.indexOf(name, at + name.length)) {
-    const [words = ''] = /^(?:,\s{0,60}\n|[^\]\n`]){0,300}/.exec(text.slice(at + name.length)) ?? [];
+function findStdioOption(tree: Tree, published: PublishedPackage): string | undefined {
+  for (const { before, after } of listMentions(tree, published)) {
+    const [words = ''] = /^(?:,\s{0,60}\n|[^\]\n`]){0,300}/.exec(after) ?? [];
     const option = /^(?:@[\w.-]{1,40})?["']?(?=[\s,]).*?[\s"'](--stdio)(?=$|[\s"'])/s.exec(words)?.[1];
-    if (option !== undefined && isStart(text.slice(Math.max(0, at - 80), at))) return option;
+    if (option !== undefined && isStart(before)) return option;
   }
   return undefined;
 }
 
+/** Whether the README has the settings of a client that starts the package, which is over stdio unless an option says otherwise. */
+function isStartedByClients(tree: Tree, published: PublishedPackage): boolean {
+  return listMentions(tree, published).some(
+    ({ before, after }) =>
+      clientArguments.test(before) && /^(?:@[\w.-]{1,40})?"(?:(?!http|sse|transport)[^\]]){0,300}\]/i.test(after),
+  );
+}
+
+/** The places of the README that have the name of the package as a word, with what is around them. */
+function listMentions(tree: Tree, { name }: PublishedPackage): { before: string; after: string }[] {
+  const file = tree.entries.find(({ path }) => /^readme\.(?:md|rst|txt)$/i.test(path))?.path ?? 'PKG-INFO';
+  const text = tree.readFile(file, 512 * 1024) ?? '';
+  const parts = name === '' ? [] : text.split(name);
+  return parts.slice(1).map((after, index) => ({ before: (parts[index] ?? '').slice(-80), after }));
+}
+
 /** Whether the words before the name of a package run it. */
 function isStart(before: string): boolean {
-  return /\b(?:npx|uvx|bunx|pnpx|dlx)\b[^`]*$/.test(before) || /"args"\s{0,9}:\s{0,9}\[[^\]]*$/.test(before);
+  return /\b(?:npx|uvx|bunx|pnpx|dlx)\b[^`]*$/.test(before) || clientArguments.test(before);
 }
+
+const clientArguments = /"args"\s{0,9}:\s{0,9}\[[^\]]*$/;
 
 const maximumFiles = 200;
 const bundleBytes = 4 * 1024 * 1024;
@@ -90,8 +107,13 @@ function isLikelyServer({ registry }: Tree, { dependencies, isNamedMcp }: Publis
 }
 
 /** Clients start a package over stdio, so that this is the default of one that can also speak HTTP. */
-function chooseStdio(program: McpProgram): McpProgram {
-  const { certainty, transports } = program.speaks;
+function chooseStdio(program: McpProgram, isStarted: boolean): McpProgram {
+  const { certainty, transports, byDefault, choice } = program.speaks;
+  if (byDefault !== 'stdio' && choice === undefined && isStarted)
+    return {
+      ...program,
+      speaks: { ...program.speaks, ...overStdio, because: 'starts it over stdio, as its README says' },
+    };
   if (certainty !== 'guessed' || !transports.includes('stdio')) return program;
   const others = transports.filter((each) => each !== 'stdio').join(' and ');
   const because = `can start it over stdio${others === '' ? '' : ` and ${others}`}, and clients start packages over stdio`;

@@ -37,6 +37,20 @@ const manifest = (fields: Record<string, unknown> = {}): string =>
   });
 
 describe('npm', () => {
+  test('starts a package over stdio if its README has the settings of a client for it, whatever else its code names', () => {
+    const files = (readme: string): Files => ({
+      'package.json': manifest({ dependencies: { fastmcp: '^3.0.0' } }),
+      'README.md': readme,
+      'dist/index.js':
+        'import { FastMCP } from "fastmcp";\nconst server = new FastMCP({});\nconst args = process.env.HTTP ? { transportType: "httpStream" } : { transportType: "stdio" };\nif (process.env.HTTP) await server.start({ transportType: "httpStream" });\nelse await server.start(args);\n',
+    });
+    const client = (rest: string): string => `{"command": "npx", "args": ["-y", "@acme/mcp-weather"${rest}]}`;
+    const transports = ['', client(''), client(', "--transport", "http"')].map(
+      (readme) => plan('npm', files(readme)).plan.mcp?.transport,
+    );
+    assert.deepEqual(transports, ['streamable-http', 'stdio', 'streamable-http']);
+  });
+
   test('installs production packages, runs no script of a build, and starts the bin instead of the start script', () => {
     const {
       plan: found,
