@@ -56,6 +56,8 @@ export interface AppIndex {
   subscribe(name: string, changed: () => void): () => void;
   /** Resolves when the cache holds the app of this UID, or after `timeoutMs`. */
   waitForApp(app: App, timeoutMs: number): Promise<void>;
+  /** Resolves when there is an app of this repository, or after the timeout. */
+  waitForPath(owner: string, name: string, timeoutMs: number): Promise<void>;
 }
 
 /** Creates an index of the apps in one namespace, over a store that has {@link appIndexers}. */
@@ -73,6 +75,19 @@ export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
     store.subscribe(({ object }) => {
       if (object.metadata.name === name) changed();
     });
+  /** Asks again whenever the store changes. */
+  const waitUntil = async (timeoutMs: number, isMet: () => boolean): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const timer = setTimeout(resolve, timeoutMs, undefined);
+    const look = (): void => {
+      if (isMet()) resolve(undefined);
+    };
+    const stop = store.subscribe(look);
+    look();
+    await promise;
+    clearTimeout(timer);
+    stop();
+  };
   return {
     get: (name) => store.get(toKey(name)),
     findByRepository: (hash) => sortByAge(store.listByIndex(repositoryIndex, hash))[0],
@@ -85,18 +100,13 @@ export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
     },
     subscribe,
     async waitForApp(app, timeoutMs) {
-      const { promise, resolve } = Promise.withResolvers<undefined>();
-      const timer = setTimeout(resolve, timeoutMs, undefined);
-      const look = (): void => {
+      await waitUntil(timeoutMs, () => {
         const seen = store.get(toKey(app.metadata.name));
-        if (seen !== undefined && BigInt(seen.metadata.resourceVersion) >= BigInt(app.metadata.resourceVersion))
-          resolve(undefined);
-      };
-      const stop = subscribe(app.metadata.name, look);
-      look();
-      await promise;
-      clearTimeout(timer);
-      stop();
+        return seen !== undefined && BigInt(seen.metadata.resourceVersion) >= BigInt(app.metadata.resourceVersion);
+      });
+    },
+    async waitForPath(owner, name, timeoutMs) {
+      await waitUntil(timeoutMs, () => store.listByIndex(pathIndex, `${owner}/${name}`.toLowerCase()).length > 0);
     },
   };
 }
@@ -141,6 +151,19 @@ export function findApp(apps: AppIndex, hosts: GitHosts, repository: RepositoryN
     `${owner}/${name}${where} has not been submitted. To submit it, send POST /api/submit with {"repo": "${owner}/${name}"}.`,
   );
 }
+
+/**
+ * Finds the app of a repository, and waits for one that another replica has just created: its author asks for the status at
+ * once, and any replica may answer. @throws Problem as findApp
+ */
+export async function findNewApp(apps: AppIndex, hosts: GitHosts, repository: RepositoryName): Promise<App> {
+  const { owner, name } = normalizeName(hosts, repository);
+  await apps.waitForPath(owner, name, replicaLagMs);
+  return findApp(apps, hosts, repository);
+}
+
+/** How long a replica usually takes, at most, to see what another one has created. */
+const replicaLagMs = 500;
 
 /** Selects the first allowed host if the repository is hosted from it, otherwise the only host it is hosted from. */
 function selectHost(matches: readonly App[], hosts: GitHosts): string | undefined {

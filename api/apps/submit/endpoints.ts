@@ -15,7 +15,7 @@ import type { AppsSite } from '../../../crds/names.ts';
 import { contact, oneLine } from '../../../crds/app-manifest.ts';
 import { ownershipFile, sealContact } from '../../../lib/ownership-file.ts';
 import type { SubmittedAddress, Submission, SubmissionResult } from './submit-app.ts';
-import { findApp, type AppIndex, type App, createAppIndex, appIndexers } from '../hosted-apps.ts';
+import { findApp, findNewApp, type AppIndex, type App, createAppIndex, appIndexers } from '../hosted-apps.ts';
 import { follow, type OpenLog } from './follow-log.ts';
 import { type LinkBase, statusView, type StatusView, toStatusView } from '../status-view.ts';
 import {
@@ -217,8 +217,8 @@ function createStatusEndpoint(services: SubmitServices): Endpoint {
     output: statusView,
     outputDescription: 'The status.',
     problems: [notSubmitted],
-    handler({ params, query }) {
-      return Promise.resolve(toAuthorView(findApp(services.apps, services.hosts, { ...params, ...query }), services));
+    async handler({ params, query }) {
+      return toAuthorView(await findNewApp(services.apps, services.hosts, { ...params, ...query }), services);
     },
   });
 }
@@ -258,8 +258,8 @@ function createLogEndpoint(services: SubmitServices): Endpoint {
       const { contentType } = createWriter(context);
       return Promise.resolve(new Response(null, { headers: { ...streamHeaders, 'content-type': contentType } }));
     },
-    handler({ params, query }, context) {
-      const app = findApp(apps, hosts, { ...params, ...query });
+    async handler({ params, query }, context) {
+      const app = await findNewApp(apps, hosts, { ...params, ...query });
       const caller = context.caller().hash;
       // Rejects here, while a status can still be sent. The slot is taken at the first byte.
       slots.check(caller);
@@ -292,7 +292,7 @@ function createLogEndpoint(services: SubmitServices): Endpoint {
         },
         onClose: close,
       });
-      return Promise.resolve(new Response(body, { headers: { ...streamHeaders, 'content-type': writer.contentType } }));
+      return new Response(body, { headers: { ...streamHeaders, 'content-type': writer.contentType } });
     },
   });
 }

@@ -1,7 +1,7 @@
 // The cache of apps as the API reads it: all of them in the order of their age, sorted again only after a change.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { createAppIndex, type App } from '../../../../api/apps/hosted-apps.ts';
+import { createAppIndex, findNewApp, readRepository, type App } from '../../../../api/apps/hosted-apps.ts';
 import { namespace, sampleApp, sampleApps } from '../../../support/api/sample.ts';
 
 const made = (name: string, creationTimestamp: string, resourceVersion = '1'): App => {
@@ -43,4 +43,16 @@ test('lists the new state to subscribers of a change', () => {
   assert.deepEqual(names(apps.listAll()), []);
   store.set(made('a', '2026-01-01T00:00:00Z'));
   assert.deepEqual(seen, [['a']]);
+});
+
+test('finds an app that another replica has just created, and no other', async () => {
+  const { store, apps } = sampleApps();
+  const app = sampleApp('late');
+  const { owner, name, host } = readRepository(app);
+  const hosts = { allowed: [host], insecure: [] };
+  const finding = findNewApp(apps, hosts, { owner, name });
+  store.set(sampleApp('other', 'https://example.org/someone/else'));
+  store.set(app);
+  assert.equal(await finding, app);
+  await assert.rejects(findNewApp(apps, hosts, { owner, name: 'absent' }), /has not been submitted/);
 });
