@@ -330,7 +330,7 @@ test('every fix says what to send', async () => {
   assert.deepEqual(
     errors.map(({ fix }) => fix),
     [
-      'Expected: Source repository: owner/name, or an address copied from a browser or from git clone. A branch in the address must be the default branch.',
+      'Expected: Source repository: owner/name, or an address copied from a browser or from git clone. A branch in the address must be the default branch. Or a package, such as npm:@scope/name or pypi:name, whose newest version is hosted.',
       'Expected: Contact for launch and revenue notifications: an e-mail address or a URL',
       'Remove it. Known fields: repo, contact, note.',
     ],
