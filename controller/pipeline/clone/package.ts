@@ -1,6 +1,6 @@
 // Fetches the release of a package from its registry and unpacks it into the workspace, within the limits of a repository.
 import { createHash } from 'node:crypto';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
@@ -108,6 +108,7 @@ async function* download(
 /** Writes the files, and returns the newest of their times. */
 async function unpack(entries: Extract, target: string, counter: LimitCounter): Promise<number> {
   let newest = 0;
+  const links = new Map<string, string>();
   for await (const entry of entries) {
     const { header } = entry;
     const path = readPath(header);
@@ -118,12 +119,28 @@ async function unpack(entries: Extract, target: string, counter: LimitCounter): 
     const exceeded = counter.add(path, header.size);
     if (exceeded !== undefined) throw new Rejected([exceeded]);
     newest = Math.max(newest, Math.floor(header.mtime.getTime() / 1000));
+    if (header.type === 'symlink') {
+      links.set(path, header.linkname);
+      entry.resume();
+      continue;
+    }
     await mkdir(dirname(join(target, path)), { recursive: true });
     const isProgram = (header.mode & 0o100) !== 0;
     // An archive may hold a file twice; npm and pip take the last one.
     await writeFile(join(target, path), await buffer(entry), { mode: isProgram ? 0o755 : 0o644 });
   }
+  await createLinks(links, target);
   return newest;
+}
+
+/** Creates links after all files, so that nothing is written through one. The review refuses those that leave the tree. */
+async function createLinks(links: ReadonlyMap<string, string>, target: string): Promise<void> {
+  for (const [path, linkTarget] of links) {
+    if ([...links.keys()].some((other) => path.startsWith(`${other}/`)))
+      throw createUnsafe(`has a file below a link, ${keepHead(toOneLine(path), 200)}`);
+    await mkdir(dirname(join(target, path)), { recursive: true });
+    await symlink(linkTarget, join(target, path));
+  }
 }
 
 /** Ends a bomb: an archive that is small only as long as it is compressed. */
@@ -158,9 +175,8 @@ function formatError(error: unknown): string {
 /** The path of a file below the top folder of the archive; undefined for what is no file. @throws Rejected */
 function readPath({ name, type }: Header): string | undefined {
   const shown = keepHead(toOneLine(name), 200);
-  if (type === 'symlink' || type === 'link')
-    throw createUnsafe(`has a link, ${shown}, which neither npm nor a source distribution needs`);
-  if (type !== 'file' && type !== 'contiguous-file') return undefined;
+  if (type === 'link') throw createUnsafe(`has a hard link, ${shown}`);
+  if (type !== 'file' && type !== 'contiguous-file' && type !== 'symlink') return undefined;
   const parts = name.split('/').filter((part) => part !== '' && part !== '.');
   if (name.startsWith('/') || name.includes('\\') || name.includes('\0') || parts.includes('..'))
     throw createUnsafe(`has a path outside its own folder, ${shown}`);

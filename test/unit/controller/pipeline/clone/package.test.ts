@@ -2,7 +2,7 @@
 // file whose hash was resolved, within the limits of a repository, and nothing of the archive leaves its folder.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, readlink, rm, stat } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -104,6 +104,17 @@ test('resolves the newest version of a package, and unpacks the file that has it
   });
 });
 
+test('keeps a link of an archive for the review to judge', async () => {
+  const commit = publishToNpm(
+    await makeArchive(
+      { name: 'package/CLAUDE.md', type: 'symlink', linkname: 'AGENTS.md' },
+      { name: 'package/AGENTS.md', text: 'text' },
+    ),
+  );
+  await fetch('npm:@scope/server', commit);
+  assert.equal(await readlink(join(paths().source, 'CLAUDE.md')), 'AGENTS.md');
+});
+
 test('takes the source distribution of a package of PyPI, by any spelling of its name', async () => {
   const archive = await makeArchive({ name: 'my_server-2.0/pyproject.toml', text: '[project]' });
   const commit = publishToPypi(archive, 'my_server-2.0-py3-none-any.whl', 'my_server-2.0.tar.gz');
@@ -153,7 +164,17 @@ test('attack: asks no other server for the file of a package', async () => {
 
 test.each<readonly [string, readonly Entry[], string]>([
   ['a path outside its folder', [{ name: 'package/../../outside' }], 'package/archive'],
-  ['a symbolic link', [{ name: 'package/a', type: 'symlink', linkname: '/etc/passwd' }], 'package/archive'],
+  ['a hard link', [{ name: 'package/a', type: 'link', linkname: '/etc/passwd' }], 'package/archive'],
+  [
+    'a link below a link',
+    ['a', 'a/b'].map((name) => ({ name: `package/${name}`, type: 'symlink' as const, linkname: '/tmp' })),
+    'package/archive',
+  ],
+  [
+    'a file below a link',
+    [{ name: 'package/a', type: 'symlink', linkname: '/tmp' }, { name: 'package/a/b' }],
+    'package/archive',
+  ],
   ['a folder of git', [{ name: 'package/.git/config', text: 'x' }], 'package/archive'],
   ['too large a file', [{ name: 'package/a', text: 'x'.repeat(600) }], 'limits/file-bytes'],
   [
