@@ -123,8 +123,11 @@ test('its operations are tools at /mcp/{slug}, found and called on /mcp, because
   });
   const main = listed.parse(await rpc('tools/list', {})).tools.map((tool) => tool.name);
   assert.ok(main.includes('call_tool') && !main.some((tool) => tool.startsWith(name)));
-  const found = await rpc('tools/call', { name: 'search_tools', arguments: { query: 'add', app: name } });
-  assert.match(JSON.stringify(found), new RegExp(`"name":"${name}__add"`));
+  // Each replica reads the operations of a live app itself, so another one may have them a moment later.
+  await waitFor('a search that finds them', async () => {
+    const found = await rpc('tools/call', { name: 'search_tools', arguments: { query: 'add', app: name } });
+    return JSON.stringify(found).includes(`"name":"${name}__add"`) ? found : undefined;
+  });
   const through = { name: 'call_tool', arguments: { name: `${name}__add`, arguments: { a: 5, b: 6 } } };
   // Clients of earlier versions know a name with a dot.
   for (const call of [through, { name: `${name}.add`, arguments: { a: 5, b: 6 } }]) {
