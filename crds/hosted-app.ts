@@ -65,13 +65,17 @@ export const source = z.strictObject({
     createNoParentSegmentRule('revision'),
   )
     .optional()
-    .describe('Branch, tag or full commit ID; for a package, a version. Defaults to the default branch of the repository, or the newest version.'),
+    .describe(
+      'Branch, tag or full commit ID; for a package, a version. Defaults to the default branch of the repository, or the newest version.',
+    ),
   path: relativePath('path')
     .default('.')
     .describe('Folder of the app, relative to the root of the repository, without "..".'),
   interval: duration('interval', '30s', '168h')
     .default('5m')
-    .describe('How often the repository or registry is polled for new commits or versions, such as 90s, 5m or 1h; from 30s to 168h.'),
+    .describe(
+      'How often the repository or registry is polled for new commits or versions, such as 90s, 5m or 1h; from 30s to 168h.',
+    ),
 });
 
 const buildResources = z.strictObject({

@@ -41,6 +41,14 @@ test('gives the operator the secret of a git server with repository tokens', asy
   assert.ok(!variables(full).includes('MOORAGE_GIT_READ_SECRET'));
 });
 
+test('opens a mirror of package registries to builds, and to the operator that asks for versions', async () => {
+  const objects = await render({ ...required, builds: { packageCidrs: ['203.0.113.80/32'] } });
+  for (const name of ['builds', 'moorage-operator', 'moorage-api']) {
+    const { spec } = policy.parse(selectKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === name));
+    assert.equal(JSON.stringify(spec.egress).includes('"203.0.113.80/32"'), name !== 'moorage-api', name);
+  }
+});
+
 test('builds reach the registry proxy, and only the proxy reaches the registry and has its account', () => {
   const policyOf = (name: string): Policy =>
     policy.parse(selectKind(full, 'NetworkPolicy').find(({ metadata }) => metadata.name === name));

@@ -215,16 +215,6 @@ test('excludes pods, Services, nodes, private and metadata addresses from the in
   assert.ok(blocks[1]?.except?.every((cidr) => cidr.includes(':')));
 });
 
-test('opens the closed addresses of a mirror of package registries to builds, and to the operator that asks for versions', async () => {
-  const cidr = '203.0.113.80/32';
-  const objects = await render({ ...required, builds: { packageCidrs: [cidr] } });
-  for (const name of ['builds', 'moorage-operator', 'moorage-api']) {
-    const { spec } = policy.parse(selectKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === name));
-    const isOpen = JSON.stringify(spec.egress).includes(`{"ipBlock":{"cidr":"${cidr}"}}`);
-    assert.equal(isOpen, name !== 'moorage-api', name);
-  }
-});
-
 test('limits what the API fetches for callers to public addresses, by its own check and by its policy', () => {
   const { spec } = policy.parse(findNamed(full, 'NetworkPolicy', 'moorage-api'));
   const ports = [80, 443, 8080, 8443].map((port) => ({ protocol: 'TCP', port }));

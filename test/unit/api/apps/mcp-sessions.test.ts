@@ -1,7 +1,8 @@
 // The sessions that callers have with the MCP servers of apps, between their calls and at every limit.
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
-import type { RequestListener, ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterEach, beforeEach, test } from 'vitest';
@@ -10,6 +11,8 @@ import { startServer, type PublicServer } from '../../../../api/http/server.ts';
 import type { App } from '../../../../api/apps/hosted-apps.ts';
 import { appToolResult, appTools } from '../../../../api/apps/index.ts';
 import type { IdleState } from '../../../../crds/status.ts';
+import { AppClient, type AppResponse } from '../../../../api/apps/calls/app-client.ts';
+import { McpSessions } from '../../../../api/apps/operations/mcp-sessions.ts';
 import { baseUrl, silent } from '../../../support/api/sample.ts';
 import {
   addAgentPaths,
@@ -17,124 +20,7 @@ import {
   type AppsSampleOptions,
   sampleAppsServer,
 } from '../../../support/apps/sample.ts';
-import { textOf } from './operations.cases.ts';
-
-/** A server with a state for each session, as the bridge serves one over stdio. */
-class StatefulApp {
-  /** Calls of each session that is open. */
-  readonly sessions = new Map<string, number>();
-  readonly methods: string[] = [];
-  readonly canceled: unknown[] = [];
-  /** Answers nothing. */
-  isDead = false;
-  /** A method that it refuses with 500. */
-  refused: string | undefined;
-  /** Values for variables of the session, by message. */
-  readonly variables: string[] = [];
-  /** Answers of the tool `wait`. */
-  readonly waiting: (() => void)[] = [];
-  /** Ends of its streams. */
-  readonly cut: (() => void)[] = [];
-  /** Its end is not answered. */
-  heldSession: string | undefined;
-  readonly held: ServerResponse[] = [];
-
-  readonly listener: RequestListener = (request, response) => {
-    const session = String(request.headers['mcp-session-id']);
-    if (this.isDead) {
-      response.writeHead(500).end();
-      return;
-    }
-    if (request.method === 'DELETE' && session === this.heldSession) {
-      this.held.push(response);
-      return;
-    }
-    if (request.method === 'DELETE') {
-      this.methods.push('DELETE');
-      response.writeHead(this.sessions.delete(session) ? 204 : 404).end();
-      return;
-    }
-    if (request.method !== 'POST') {
-      this.methods.push(request.method ?? '');
-      response.writeHead(405).end();
-      return;
-    }
-    void textOf(request).then((text) => {
-      const message = incoming.parse(JSON.parse(text));
-      this.methods.push(message.method);
-      const variables = request.headers['moorage-mcp-environment'];
-      if (variables !== undefined) this.variables.push(`${message.method} ${String(variables)}`);
-      if (message.method === this.refused) {
-        response.writeHead(500).end();
-        return;
-      }
-      if (message.method === 'server/discover') {
-        response.writeHead(400).end('{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}');
-        return;
-      }
-      if (message.method !== 'initialize' && !this.sessions.has(session)) {
-        response.writeHead(404).end('{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"not found"}}');
-        return;
-      }
-      if (message.method === 'notifications/cancelled') this.canceled.push(message.params?.['requestId']);
-      if (message.id === undefined) {
-        response.writeHead(202).end();
-        return;
-      }
-      const opened = message.method === 'initialize' ? randomUUID() : undefined;
-      if (opened !== undefined) this.sessions.set(opened, 0);
-      response.writeHead(200, {
-        'content-type': 'text/event-stream',
-        ...(opened === undefined ? {} : { 'mcp-session-id': opened }),
-      });
-      const write = (body: object): boolean =>
-        response.write(`event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...body })}\n\n`);
-      this.#answer(message, session, write, () => response.end());
-    });
-  };
-
-  #answer({ id, method, params }: Incoming, session: string, write: (body: object) => void, end: () => void): void {
-    const results: Readonly<Record<string, object>> = {
-      initialize: {
-        protocolVersion: '2025-06-18',
-        capabilities: { tools: {} },
-        serverInfo: { name: 'app', version: '1' },
-      },
-      'tools/list': { tools: ['count', 'wait'].map((name) => ({ name, inputSchema: { type: 'object' } })) },
-    };
-    const token = params?._meta?.progressToken;
-    const finish = (): void => {
-      const count = (this.sessions.get(session) ?? 0) + 1;
-      if (method === 'tools/call') this.sessions.set(session, count);
-      for (const progress of token === undefined ? [] : [3, 3, 2])
-        write({
-          method: 'notifications/progress',
-          params: { progressToken: token, progress, total: 7, message: 'half' },
-        });
-      write({ id, result: results[method] ?? { content: [{ type: 'text', text: `${session} ${count}` }] } });
-      end();
-    };
-    if (params?.['name'] !== 'wait') {
-      finish();
-      return;
-    }
-    this.waiting.push(finish);
-    this.cut.push(end);
-  }
-
-  count(method: string): number {
-    return this.methods.filter((each) => each === method).length;
-  }
-}
-
-const incoming = z.looseObject({
-  id: z.union([z.number(), z.string()]).optional(),
-  method: z.string(),
-  params: z
-    .looseObject({ _meta: z.looseObject({ progressToken: z.union([z.number(), z.string()]).optional() }).optional() })
-    .optional(),
-});
-type Incoming = z.output<typeof incoming>;
+import { StatefulApp } from '../../../support/mcp/stateful-app.ts';
 
 /** Sessions that were ended after their tools were listed. */
 const discoveries = 1;
@@ -312,16 +198,41 @@ test('ends a session whose start failed', async () => {
 });
 
 test('waits only for the end of the own session', async () => {
-  const [, first = ''] = /^(\S+) /.exec((await call({ session: 'a' })).text) ?? [];
-  await call({ session: 'b' });
-  app.heldSession = first;
+  const own = createServer(app.listener).listen(0, '127.0.0.1');
+  await once(own, 'listening');
+  const origin = `http://127.0.0.1:${(own.address() as AddressInfo).port}`;
+  const target = { slug: 'notes', title: '', uid: 'uid', commit: 'commit', origin, publicOrigin: origin, author: '' };
+  const live = { ...target, agentPaths: { openapi: '/openapi.json', mcp: '/mcp' } };
+  const held = new Set<string | undefined>();
+  let isHeld = false;
+  class HoldingClient extends AppClient {
+    override async send(...given: Parameters<AppClient['send']>): Promise<AppResponse> {
+      const [, { method, headers }] = given;
+      if (method !== 'DELETE' || !held.has(headers['mcp-session-id'])) return super.send(...given);
+      isHeld = true;
+      return new Promise(() => undefined);
+    }
+  }
+  const appClient = new HoldingClient();
+  const { ledger } = sample.models;
+  const sessions = new McpSessions({ ledger, directory: { listLive: () => [live] }, appClient, limits });
+  const endpoint = { appClient, target: live, path: '/mcp', id: 'id', limitMs: 60_000, maxBytes: 1_000_000 };
+  const callIn = (session: string): Promise<unknown> => {
+    const owner = { caller: 'caller', session };
+    const { signal } = new AbortController();
+    return sessions.call({ endpoint, owner, name: 'count', args: {}, id: 'id', signal });
+  };
+  await callIn('a');
+  held.add([...app.sessions.keys()].at(-1));
+  await callIn('b');
   // At the limit, the oldest ends.
-  await call({ session: 'c' });
-  await until(() => app.held.length === 1);
-  const headers = { 'mcp-session-id': 'b' };
-  const ended = await fetch(`http://127.0.0.1:${server.port}/mcp/notes`, { method: 'DELETE', headers });
-  assert.deepEqual([ended.status, app.held[0]?.destroyed], [204, false]);
-  assert.equal(app.count('DELETE'), 1 + discoveries);
+  await callIn('c');
+  await until(() => isHeld);
+  const before = app.sessions.size;
+  await sessions.end({ caller: 'caller', session: 'b' });
+  assert.equal(app.sessions.size, before - 1);
+  await appClient.close();
+  own.close();
 });
 
 test('sends no end of a session to an app that is asleep', async () => {
@@ -334,6 +245,13 @@ test('sends no end of a session to an app that is asleep', async () => {
   await until(async () => (await readRows()).length === 0);
   await sleep(50);
   assert.deepEqual([app.sessions.size, app.count('DELETE')], [1, discoveries]);
+});
+
+test('initializes an app without sessions once, and stores nothing', async () => {
+  app.isSessionless = true;
+  const before = app.count('initialize');
+  for (const session of ['a', 'b', 'c', 'd']) assert.equal((await call({ session })).problem, '');
+  assert.deepEqual([app.count('initialize') - before, await readRows()], [1, []]);
 });
 
 test('stores hashes, and no id or value of a caller', async () => {
