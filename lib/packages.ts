@@ -3,6 +3,7 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { PackageName } from './repository.ts';
+import { createTimeLimit } from './values.ts';
 
 /** A release of a package. */
 export interface PackageRelease {
@@ -45,7 +46,7 @@ export class ReleaseError extends Error {
 
 /** A popular package has thousands of versions, each with its manifest. */
 const maximumBytes = 64 * 1024 * 1024;
-const timeoutMs = 30_000;
+const documentMs = 30_000;
 
 /**
  * Finds a release.
@@ -186,18 +187,34 @@ async function fetchDocument<Schema extends z.ZodType>(
   signal: AbortSignal | undefined,
   accept = 'application/json',
 ): Promise<z.output<Schema>> {
-  const deadline = AbortSignal.timeout(timeoutMs);
-  const response = await fetch(address, {
-    headers: { accept },
-    redirect: 'error',
-    signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
-  });
+  const response = await fetchFromRegistry(address, { timeoutMs: documentMs, signal, accept });
   if (response.status === 404)
     throw new ReleaseError('no-package', `The registry has no public package ${name}.`, 'Check its name.');
   if (!response.ok) throw new Error(`the registry answered with status ${response.status}`);
   const parsed = schema.safeParse(JSON.parse(new TextDecoder().decode(await readBytes(response))));
   if (parsed.success) return parsed.data;
   throw new Error(`the registry answered in a form that is not known: ${parsed.error.issues[0]?.path.join('.') ?? ''}`);
+}
+
+export interface RegistryRequest {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly accept?: string;
+}
+
+/** Sends a GET request to a registry, without following redirects. @throws Error that says why it was not answered */
+export async function fetchFromRegistry(
+  address: string,
+  { timeoutMs, signal, accept = '*/*' }: RegistryRequest,
+): Promise<Response> {
+  const deadline = createTimeLimit(timeoutMs);
+  const either = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
+  return fetch(address, { headers: { accept }, redirect: 'error', signal: either }).catch((error: unknown) => {
+    // fetch says why in the cause.
+    throw error instanceof Error && error.cause instanceof Error
+      ? new Error(`${error.message}: ${error.cause.message}`, { cause: error })
+      : error;
+  });
 }
 
 async function readBytes(response: Response): Promise<Uint8Array> {

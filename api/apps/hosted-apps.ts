@@ -77,13 +77,13 @@ export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
     });
   /** Asks again whenever the store changes. */
   const waitUntil = async (timeoutMs: number, isMet: () => boolean): Promise<void> => {
+    if (isMet()) return;
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const timer = setTimeout(resolve, timeoutMs, undefined);
     const look = (): void => {
       if (isMet()) resolve(undefined);
     };
     const stop = store.subscribe(look);
-    look();
     await promise;
     clearTimeout(timer);
     stop();

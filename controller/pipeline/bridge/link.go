@@ -95,7 +95,7 @@ func (one *processLink) reason() string {
 
 func (one *processLink) close() {
 	one.process.end(one.config.grace)
-	// Whoever still reads gets the end of the channel.
+	// A reader that is left gets the end of the channel.
 	for range one.lines {
 	}
 }

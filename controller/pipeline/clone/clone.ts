@@ -16,11 +16,10 @@ import { LimitCounter } from '../review/rules/files.ts';
 import { formatBytes, keepHead, toOneLine } from '../text.ts';
 import { readFileText } from '../tree.ts';
 import { checkOut, fetchCommit, listCommit, type Gitlink } from './fetch.ts';
-import { fetchPackage } from './package.ts';
+import { fetchPackage, type FetchedSource } from './package.ts';
 import type { RegistryOrigins } from '../../../lib/packages.ts';
 import {
   type GitHosts,
-  type PackageName,
   parseAcceptedRepository,
   readRepository,
   type Repository,
@@ -40,42 +39,36 @@ export interface CloneOptions {
 }
 
 /**
- * Fetches, measures and checks out the commit, or unpacks the release of a package. @throws Rejected for exceeded limits and damaged objects, Fault for
- * anything that a retry may fix
+ * Fetches, measures and checks out the commit, or unpacks the release of a package.
+ * @throws Rejected for exceeded limits, damaged objects and unsafe archives, Fault for anything that a retry may fix
  */
 export async function clone(input: PipelineInput, paths: WorkspacePaths, options: CloneOptions): Promise<CloneResult> {
   process.umask(0o022);
-  const { package: packageName } = parseAcceptedRepository(input.repo);
-  const { files, bytes } = await (packageName === undefined
-    ? cloneRepository(input, paths, options)
-    : unpackPackage(packageName, input, paths, options));
-  return { commit: input.commit, files, bytes, ...readOwnership(paths.source) };
-}
-
-async function unpackPackage(
-  packageName: PackageName,
-  input: PipelineInput,
-  { source, notes }: WorkspacePaths,
-  { printLine, signal, origins }: CloneOptions,
-): Promise<LimitCounter> {
+  const { source, notes } = paths;
   await rm(source, { recursive: true, force: true });
   for (const folder of [source, notes]) await mkdir(folder, { recursive: true });
-  const { counter, time } = await fetchPackage(packageName, input, { source, printLine, signal, origins });
+  const { package: packageName } = parseAcceptedRepository(input.repo);
+  const {
+    counter,
+    time,
+    submodules = [],
+  } = await (packageName === undefined
+    ? cloneRepository(input, paths, options)
+    : fetchPackage(packageName, input, { source, ...options }));
   await setTreeTimes(source, time);
-  const { registry } = packageName;
-  await writeNotes(notes, 'clone', { commit: input.commit, time, submodules: [], package: registry });
-  return counter;
+  await writeNotes(notes, 'clone', { commit: input.commit, time, submodules, package: packageName?.registry });
+  const { files, bytes } = counter;
+  return { commit: input.commit, files, bytes, ...readOwnership(source) };
 }
 
 async function cloneRepository(
   input: PipelineInput,
   paths: WorkspacePaths,
   { printLine, gitToken, signal }: CloneOptions,
-): Promise<LimitCounter> {
+): Promise<FetchedSource & { readonly submodules: Submodule[] }> {
   // Next to the author's tree, never inside it.
   const gitFolder = join(paths.notes, 'git');
-  for (const folder of [paths.source, gitFolder]) await rm(folder, { recursive: true, force: true });
-  for (const folder of [paths.source, paths.notes]) await mkdir(folder, { recursive: true });
+  await rm(gitFolder, { recursive: true, force: true });
   const makeGit = (options: Pick<GitOptions, 'folder' | 'gitFolder' | 'insecure' | 'credential'>): Git =>
     createGit({ ...options, slowTransfer: { bytesPerSecond: 1024, seconds: 30 } });
   const credential = gitToken === undefined ? undefined : { url: input.repo, token: gitToken };
@@ -93,9 +86,7 @@ async function cloneRepository(
   );
   await removeStores(paths.notes);
   await rm(gitFolder, { recursive: true, force: true });
-  await setTreeTimes(paths.source, time);
-  await writeNotes(paths.notes, 'clone', { commit: input.commit, time, submodules });
-  return counter;
+  return { counter, time, submodules };
 }
 
 /**

@@ -6,10 +6,16 @@ import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { extract, type Extract, type Header } from 'tar-stream';
-import { findRelease, type PackageRelease, publicRegistries, ReleaseError } from '../../../lib/packages.ts';
+import {
+  fetchFromRegistry,
+  findRelease,
+  type PackageRelease,
+  type RegistryOrigins,
+  ReleaseError,
+} from '../../../lib/packages.ts';
 import type { PackageName } from '../../../lib/repository.ts';
-import { createTimeLimit } from '../../../lib/values.ts';
 import { Fault, type PipelineInput, Rejected } from '../contract.ts';
+import type { Submodule } from '../handover.ts';
 import { LimitCounter } from '../review/rules/files.ts';
 import { formatBytes, keepHead, toOneLine } from '../text.ts';
 
@@ -21,19 +27,26 @@ export interface PackageOptions {
   readonly source: string;
   readonly printLine: (line: string) => void;
   readonly signal?: AbortSignal | undefined;
-  readonly origins?: typeof publicRegistries | undefined;
+  readonly origins?: RegistryOrigins | undefined;
+}
+
+/** What is in the workspace. */
+export interface FetchedSource {
+  readonly counter: LimitCounter;
+  /** Of the commit or the release, in seconds since 1970. */
+  readonly time: number;
+  readonly submodules?: Submodule[];
 }
 
 /**
  * Fetches the file of the release whose hash is the commit, unpacks it without its top folder, and verifies its hash.
- * Returns the time of the release in seconds since 1970.
  * @throws Rejected for exceeded limits and an archive that cannot be unpacked safely, Fault for anything that a retry may fix
  */
 export async function fetchPackage(
   packageName: PackageName,
   { commit, limits }: Pick<PipelineInput, 'commit' | 'limits'>,
-  { source, printLine, signal, origins = publicRegistries }: PackageOptions,
-): Promise<{ readonly counter: LimitCounter; readonly time: number }> {
+  { source, printLine, signal, origins }: PackageOptions,
+): Promise<FetchedSource> {
   const release = await findReleaseOrFail(packageName, commit, origins, signal);
   printLine(`fetching version ${release.version} of ${packageName.name} from ${new URL(release.file).host}`);
   const hash = createHash(packageName.registry === 'npm' ? 'sha512' : 'sha256');
@@ -75,7 +88,7 @@ export async function fetchPackage(
 async function findReleaseOrFail(
   packageName: PackageName,
   commit: string,
-  origins: typeof publicRegistries,
+  origins: RegistryOrigins | undefined,
   signal: AbortSignal | undefined,
 ): Promise<PackageRelease> {
   try {
@@ -92,12 +105,8 @@ async function* download(
   { file, version }: PackageRelease,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
-  const deadline = createTimeLimit(downloadMs);
   try {
-    const response = await fetch(file, {
-      redirect: 'error',
-      signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
-    });
+    const response = await fetchFromRegistry(file, { timeoutMs: downloadMs, signal });
     if (!response.ok) throw new Error(`the registry answered with status ${response.status}`);
     yield* response.body ?? [];
   } catch (error) {

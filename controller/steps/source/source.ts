@@ -340,9 +340,7 @@ function explainUnreachable(message: string): RevisionFailure {
 }
 
 function formatError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  // fetch says why in the cause.
-  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+  return error instanceof Error ? error.message : String(error);
 }
 
 function findLastLine(output: string): string {

@@ -20,7 +20,7 @@ export function shouldBridge(
   { transport, listening }: McpServer,
   { port, hasMoved }: Pick<PlanInput, 'port' | 'hasMoved'>,
 ): boolean {
-  // Whoever sets run.port has made it listen there.
+  // With run.port set, it listens there itself.
   return transport !== 'streamable-http' || (listening.isLocal && (port === undefined || hasMoved === true));
 }
 

@@ -15,9 +15,10 @@ export function findPublishedServers(tree: Tree): McpProgram[] {
   const { main, programs } = published;
   const candidates = main === undefined ? programs : [main];
   const found = tree.registry === 'npm' ? findNpmServers(tree, candidates) : findPypiServers(tree, candidates);
-  if (found.length > 0 || main === undefined || !isLikelyServer(tree, published))
-    return found.map((program) => chooseStdio(program, isStartedByClients(tree, published)));
-  return [createServer(tree, published, main)];
+  if (found.length === 0 && main !== undefined && isLikelyServer(tree, published))
+    return [createServer(tree, published, main)];
+  const isStarted = isStartedByClients(tree, published);
+  return found.map((program) => chooseStdio(program, isStarted));
 }
 
 /** Makes the server of a program whose code shows no transport. */
