@@ -174,13 +174,13 @@ const unread = {
 };
 
 function readView(app: HostedApp): AppView['view'] {
-  const { metadata, spec, status = {} } = app;
+  const { metadata, status = {} } = app;
   const resolved = resolveSpec(app, readSettings(status.built?.settings));
   const { run, listing } = resolved;
   const { idle } = status;
   return {
     title: listing.title ?? metadata.name,
-    isStopped: spec.suspend || run.replicas === 0,
+    isStopped: resolved.suspend || run.replicas === 0,
     idle: idle === undefined ? undefined : { state: idle.state, number: idle.number, wakeMs: idle.wakes?.p95Ms },
     restNumber: idle?.number ?? 0,
     healthPath: run.healthPath,

@@ -12,14 +12,19 @@ import {
   startAgent,
 } from './protocols/index.ts';
 import {
+  AuditLog,
+  AuthorAccess,
+  type AuthorAccessOptions,
   type Apps,
   type AppSettings,
   type AppsOptions,
+  createAuthorAppEndpoints,
   createDirectory,
   type DirectoryOptions,
   listLiveApps,
   type Offer,
   startApps,
+  type WriteControl,
 } from './apps/index.ts';
 import { formatMoney } from './billing/index.ts';
 import { type Catalog, type SourceGuide, startCatalog } from './catalog/index.ts';
@@ -76,6 +81,11 @@ export interface ApiOptions {
   readonly findModelApp: ModelsOptions['findApp'];
   /** Endpoints by which repositories are submitted. */
   readonly submitting: readonly Endpoint[];
+  /** How authors run their apps; absent without a cluster. */
+  readonly author?: {
+    readonly lookUpKeys: AuthorAccessOptions['lookUpKeys'];
+    readonly writeControl: WriteControl;
+  };
   readonly fetcher: Fetcher;
   readonly registry: Registry;
   readonly log: Logger;
@@ -235,6 +245,7 @@ export function createApi(options: ApiOptions): Api {
     ...reconciliation.endpoints,
     ...catalog.endpoints,
     ...options.submitting,
+    ...(options.author === undefined ? [] : startAuthorSide(options.author, options.apps.apps, models.ledger)),
   ];
   const pages = startPages({ offer, endpoints: working, models: models.catalog });
   const endpoints = [...working, ...createDiscoveryEndpoints(working, baseUrl, offer, pages)];
@@ -280,6 +291,16 @@ export function createApi(options: ApiOptions): Api {
       await models.stop();
     },
   };
+}
+
+function startAuthorSide(
+  { lookUpKeys, writeControl }: NonNullable<ApiOptions['author']>,
+  apps: DirectoryOptions['apps'],
+  ledger: Models['ledger'],
+): Endpoint[] {
+  const audit = new AuditLog(() => ledger.get().database);
+  const access = new AuthorAccess({ apps, lookUpKeys, audit });
+  return createAuthorAppEndpoints({ apps, access, audit, writeControl });
 }
 
 /** Paths that programs call and read, whatever site their page is of. Our own pages are not among them, nor is what has its own guard. */

@@ -14,6 +14,7 @@ import { createLookupClient } from '../lib/git/lookup.ts';
 import { createLog, createRegistry } from '../lib/telemetry.ts';
 import {
   createAppIndex,
+  createControlWriter,
   appIndexers,
   createRepositoryCheck,
   createSubmitter,
@@ -51,10 +52,11 @@ const apps = createAppIndex(reflector.store, config.appsNamespace);
 const reflecting = reflector.run(ending.signal);
 
 const metering = readMeteringSettings();
-const checkRepository =
+const lookUp =
   config.operatorUrl === undefined || metering.token === undefined
     ? undefined
-    : createRepositoryCheck({ lookUp: createLookupClient({ operatorUrl: config.operatorUrl, token: metering.token }) });
+    : createLookupClient({ operatorUrl: config.operatorUrl, token: metering.token });
+const checkRepository = lookUp === undefined ? undefined : createRepositoryCheck({ lookUp });
 const submit = createSubmitter({
   client,
   apps,
@@ -88,6 +90,14 @@ const api = createApi({
   apps: { apps, site: config.site, defaultHost: config.hosts.allowed[0], systemNamespace: config.systemNamespace },
   findModelApp: (name) => toModelApp(apps.get(name)),
   submitting,
+  ...(lookUp === undefined
+    ? {}
+    : {
+        author: {
+          lookUpKeys: (repository) => lookUp(repository, true),
+          writeControl: createControlWriter({ client, apps }),
+        },
+      }),
   fetcher: new GuardedFetcher(readFetchConfig()),
   registry,
   log,

@@ -2,7 +2,8 @@
 import type { RequestListener } from 'node:http';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { labels } from '../crds/names.ts';
-import { createLookupListener, lookupPath } from '../lib/git/lookup.ts';
+import { createLookupListener, lookupPath, type LookupAnswer } from '../lib/git/lookup.ts';
+import { readRemoteFile } from '../lib/git/remote-file.ts';
 import {
   createClient,
   createEventRecorder,
@@ -10,8 +11,9 @@ import {
   readDefaultConnection,
   readInClusterConnection,
 } from '../lib/kubernetes/index.ts';
+import { findAuthorKeyHashes, maximumOwnershipBytes, ownershipFile } from '../lib/ownership-file.ts';
 import type { Repository } from '../lib/repository.ts';
-import { createLog } from '../lib/telemetry.ts';
+import { createLog, type Logger } from '../lib/telemetry.ts';
 import { createBuildQueue } from './build-queue/build-queue.ts';
 import { readOperatorConfig } from './config.ts';
 import { createCertificateTask } from './gateway-certificate.ts';
@@ -43,7 +45,7 @@ export async function runOperator(): Promise<void> {
   const client = createClient(connection, { userAgent: 'moorage-operator' });
   const manager = createManager({
     ...{ client, log, registry, healthPort: internalPort, leaderElection: lease },
-    routes: createLookupRoutes(config, read.internalToken),
+    routes: createLookupRoutes(config, read.internalToken, log),
   });
   const caches = createCaches(manager, config);
   const recorder = createEventRecorder({ client, controller: 'moorage.dev/operator', instance: lease.identity, log });
@@ -143,13 +145,25 @@ export async function runOperator(): Promise<void> {
 /** Concurrent lookups for submissions; git keeps a server's answer in memory. */
 const maximumLookups = 4;
 
-/** Answers the API, which asks whether a repository can be read before it takes a name for it. */
+/** Answers the API, which requests the newest commit of a repository before it takes a name for it, and its author keys. */
 function createLookupRoutes(
   { gitHosts, gitReadSecret }: InstallationConfig,
   token: string | undefined,
+  log: Logger,
 ): Record<string, RequestListener> {
   if (token === undefined) return {};
-  const resolve = (repository: Repository): ReturnType<typeof resolveRevision> =>
-    resolveRevision({ repository }, gitReadSecret);
+  const resolve = async (repository: Repository, keys: boolean): Promise<LookupAnswer> => {
+    const revision = await resolveRevision({ repository }, gitReadSecret);
+    if (!keys || !revision.ok || repository.package !== undefined) return revision;
+    const { commit } = revision;
+    const query = { repository, commit, name: ownershipFile, maximumBytes: maximumOwnershipBytes };
+    try {
+      const text = await readRemoteFile({ ...query, readSecret: gitReadSecret });
+      return { ...revision, authorKeys: findAuthorKeyHashes(text ?? '') };
+    } catch (error) {
+      log.warn({ err: error, repository: repository.url }, 'author keys could not be read');
+      return revision;
+    }
+  };
   return { [lookupPath]: createLookupListener({ token, hosts: gitHosts, limit: maximumLookups, resolve }) };
 }

@@ -17,6 +17,7 @@ import {
   type StoredHostedApp,
 } from './hosted-app.ts';
 import { ownershipFile } from '../lib/ownership-file.ts';
+import { applyControl } from './control.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type EffectiveSetting = NonNullable<HostedAppStatus['effective']>[number];
@@ -109,8 +110,12 @@ function setAt(fields: Fields, [name, ...rest]: readonly string[], value: unknow
   return { ...fields, [name]: rest.length === 0 ? value : setAt(isFields(inner) ? inner : {}, rest, value) };
 }
 
-/** The whole spec of an app: what its HostedApp sets, otherwise what the author's file says, otherwise the default. */
-export function resolveSpec(app: ResolvableApp, settings: ReportedSettings | undefined): HostedAppSpec {
+/**
+ * The whole spec of an app: what its HostedApp sets, otherwise what its author has set through the API, otherwise what the
+ * author's file says, otherwise the default.
+ */
+export function resolveSpec(stored: ResolvableApp, settings: ReportedSettings | undefined): HostedAppSpec {
+  const app = { ...stored, spec: applyControl(stored.spec) };
   const spec = app.spec as Fields;
   const pins = settings === undefined ? [] : (app.pinned ?? findPins(app.spec));
   const filePaths = settings === undefined ? [] : listLeaves(dropPlatform(settings));

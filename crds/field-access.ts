@@ -3,6 +3,7 @@
 // API until it is listed here.
 import { z } from 'zod';
 import { appManifest } from './app-manifest.ts';
+import { control } from './control.ts';
 import { describeStoredSpec, type SchemaNode } from './definition.ts';
 import { listFields } from './effective-settings.ts';
 
@@ -14,6 +15,11 @@ export const submittedFields: readonly string[] = ['source.repo', 'submission.co
  * also compares the amount.
  */
 export const submittedModelFields: readonly string[] = ['models.enabled', 'models.dailyBudgetUsd'];
+
+/** Fields that the API sets for the author of an app, who has proven to be one (api/apps/author). */
+export const controlFields: readonly string[] = listPaths(
+  z.toJSONSchema(control, { io: 'input', unrepresentable: 'any' }),
+).map((path) => `control.${path}`);
 
 /** Fields that only the operator of the installation sets, with kubectl. */
 export const operatorFields: readonly string[] = [
@@ -41,13 +47,14 @@ export const operatorFields: readonly string[] = [
  */
 const authorFields: readonly string[] = listPaths(z.toJSONSchema(appManifest, { io: 'input', unrepresentable: 'any' }));
 
-export type Writer = 'submission' | 'author' | 'operator of the installation';
+export type Writer = 'submission' | 'author' | 'author, through the API' | 'operator of the installation';
 
 /** Who may set a field. There must be one answer; the operator of the installation can also override the other two. */
 export function listWriters(field: string): Writer[] {
   const lists: readonly (readonly [Writer, readonly string[]])[] = [
     ['submission', [...submittedFields, ...submittedModelFields]],
     ['author', authorFields],
+    ['author, through the API', controlFields],
     ['operator of the installation', operatorFields],
   ];
   return lists.filter(([, fields]) => fields.includes(field)).map(([writer]) => writer);

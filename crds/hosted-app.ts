@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { services } from './backing-services.ts';
 import { components, hasProcessFields, onlyInComponents } from './components.ts';
+import { control } from './control.ts';
 import { strategies } from './languages.ts';
 import { status } from './status.ts';
 import {
@@ -392,6 +393,11 @@ const specFields = z.strictObject({
     .boolean()
     .default(false)
     .describe('If true, no replicas run and no builds start. The app keeps its data and address.'),
+  control: control
+    .optional()
+    .describe(
+      'What the author has set through the API, without a commit. Fields that the HostedApp itself sets override it.',
+    ),
 });
 
 const formatAbsence = (section: string, fields: readonly string[]): string =>

@@ -1,4 +1,5 @@
 // Derives the public status of a HostedApp (live, in_pipeline or rejected) for people who never see the cluster.
+import { isSuspended } from './control.ts';
 import type { HostedAppStatus, StoredHostedApp } from './hosted-app.ts';
 import { annotations } from './names.ts';
 
@@ -48,14 +49,14 @@ export type PublicStatus =
   | { readonly status: 'rejected'; readonly reason: PublicReason; readonly since?: string; readonly commit?: string };
 
 type Input = Pick<StoredHostedApp, 'status'> & {
-  readonly spec: Pick<StoredHostedApp['spec'], 'suspend'>;
+  readonly spec: Pick<StoredHostedApp['spec'], 'suspend' | 'control'>;
   readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> | undefined };
 };
 
 /** Derives the public status of an app from its resource alone. An app without a status is `pending`. */
 export function toPublicStatus(app: Input): PublicStatus {
   const status = app.status ?? {};
-  if (app.spec.suspend) return toSuspended(status);
+  if (isSuspended(app.spec)) return toSuspended(app.spec, status);
   if (status.served !== undefined && status.url !== undefined) return toLive(status, status.served, status.url);
   if (status.rejection !== undefined && isRetryRequested(app)) {
     return {
@@ -95,11 +96,18 @@ function toLive(status: HostedAppStatus, served: NonNullable<HostedAppStatus['se
   };
 }
 
-function toSuspended(status: HostedAppStatus): PublicStatus {
+function toSuspended({ suspend, control }: Input['spec'], status: HostedAppStatus): PublicStatus {
+  const isDeleted = control?.deleteAfter !== undefined;
+  const byOperator = 'The operator of this installation can resume the app by setting spec.suspend to false.';
   const reason = {
     rule: 'platform/suspended',
-    message: 'The app is suspended: no replicas run and no builds start. Its data and its URL are kept.',
-    fix: 'The operator of this installation can resume the app by setting spec.suspend to false.',
+    message: isDeleted
+      ? `The app is suspended, and is deleted after ${control.deleteAfter}. Until then, its data and its URL are kept.`
+      : 'The app is suspended: no replicas run and no builds start. Its data and its URL are kept.',
+    fix:
+      suspend === true
+        ? byOperator
+        : `The author of the app can ${isDeleted ? 'restore' : 'resume'} it with their author key.`,
   };
   return {
     status: 'rejected',

@@ -66,8 +66,10 @@ function deriveKey(secret: string): Buffer {
 
 // Author keys. The author keeps the key and commits a hash of it; a reader of the line cannot derive the key.
 
-const keyPrefix = 'moorage-author-';
-const keyForm = /^moorage-author-[A-Za-z0-9_-]{43}$/;
+const keyPrefix = 'mak-';
+/** Keys of earlier versions have the longer prefix, and stay valid. */
+const keyForm = /^(?:mak|moorage-author)-[A-Za-z0-9_-]{43}$/;
+const linePrefix = 'moorage-author-sha256-';
 const keyLineForm = /^moorage-author-sha256-([0-9a-f]{64})$/;
 
 /** Hashes that are read from a file. */
@@ -99,7 +101,7 @@ export function hashUnboundAuthorKey(key: string): string {
 
 /** The line that stands for a key in the ownership file of a repository. */
 export function formatAuthorKeyLine(key: string, repository: string): string {
-  return `${keyPrefix}sha256-${hashAuthorKey(key, repository)}`;
+  return `${linePrefix}${hashAuthorKey(key, repository)}`;
 }
 
 /** The first key hashes in the text of the ownership file. */

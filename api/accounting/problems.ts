@@ -47,7 +47,7 @@ export const authorKeyRequired: ProblemType = {
   status: 401,
   title: 'Author key required',
   description:
-    'Only the owner of the repository can read a statement. POST /api/authors/{handle}/keys gives you a key and a line of text. Commit the line to the file .moorage-owner at the top of the default branch, wait until the commit has been reviewed, and send the key as `Authorization: Bearer moorage-author-…`. Nothing is stored until you commit it, and removing the line from the file revokes the key.',
+    'Only the owner of the repository can read a statement. POST /api/authors/{handle}/keys gives you a key and a line of text. Commit the line to the file .moorage-owner at the top of the default branch, wait until the commit has been reviewed, and send the key as `Authorization: Bearer mak-…`. Nothing is stored until you commit it, and removing the line from the file revokes the key.',
 };
 
 export const authorFrozen: ProblemType = {

@@ -42,3 +42,7 @@ export {
 } from './submit/endpoints.ts';
 export { createLogOpener } from './submit/follow-log.ts';
 export { createSubmitter } from './submit/submit-app.ts';
+export { AuthorAccess, type AuthorAccessOptions } from './author/access.ts';
+export { AuditLog } from './author/audit.ts';
+export { createControlWriter, type WriteControl } from './author/control.ts';
+export { createAuthorAppEndpoints } from './author/endpoints.ts';

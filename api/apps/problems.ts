@@ -119,3 +119,48 @@ export const noCluster: ProblemType = {
   description:
     'This API runs without a cluster, to try out models and tools. Hosting requires a Kubernetes cluster: `npm run up` starts one on a Linux machine, and the Helm chart installs Moorage into your own.',
 };
+
+export const appKeyRequired: ProblemType = {
+  slug: 'app-key-required',
+  status: 401,
+  title: 'Author key required',
+  description:
+    'Only the author of the app may see or change this. POST /api/apps/{slug}/keys gives you a key and a line of text. Commit the line to the file .moorage-owner at the top of the default branch, and send the key as `Authorization: Bearer mak-…`. Nothing is stored here until you commit it, and removing the line revokes the key.',
+};
+
+export const appPrivate: ProblemType = {
+  slug: 'app-private',
+  status: 404,
+  title: 'Nothing to show',
+  description:
+    'This part of an app is shown only to its author. The key in the request is none of the newest reviewed commit of its repository.',
+};
+
+export const notAuthor: ProblemType = {
+  slug: 'not-author',
+  status: 403,
+  title: 'Not the author of the app',
+  description:
+    'The newest commit of the default branch has no line of this key in .moorage-owner. Nothing was changed.',
+};
+
+export const tooManyWrongKeys: ProblemType = {
+  slug: 'too-many-wrong-keys',
+  status: 429,
+  title: 'Too many wrong keys',
+  description:
+    'The number of wrong author keys is limited per network and minute. Check the key, and try again after the number of seconds in Retry-After.',
+};
+
+/** What any request for the private side of an app may be refused with. */
+export const readingProblems: readonly ProblemType[] = [unknownApp, appKeyRequired, appPrivate, tooManyWrongKeys];
+
+/** The same for a change. */
+export const actionProblems: readonly ProblemType[] = [
+  unknownApp,
+  appKeyRequired,
+  notAuthor,
+  tooManyWrongKeys,
+  repositoryUnreachable,
+  beingRemoved,
+];

@@ -1,5 +1,6 @@
 // The snapshot of one app: everything that a reconcile reads, taken from the caches and from finished lookups before anything is
 // decided, with the app's secrets masked.
+import { applyControl } from '../../crds/control.ts';
 import { findPins } from '../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import { annotations } from '../../crds/names.ts';
@@ -156,7 +157,7 @@ function parseApp(object: HostedAppObject): HostedApp {
       'SpecUnreadable',
       `The spec was accepted by the API server but cannot be read: ${whole.error.message.slice(0, 500)}`,
     );
-  return { ...whole.data, pinned: findPins(object.spec) };
+  return { ...whole.data, spec: applyControl(whole.data.spec), pinned: findPins(object.spec) };
 }
 
 /**

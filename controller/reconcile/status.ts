@@ -1,4 +1,5 @@
 // Builds the status from the outcomes of the steps: conditions, phase, expiry, and the Events of its changes.
+import type { Control } from '../../crds/control.ts';
 import type { Condition, HostedAppStatus } from '../../crds/hosted-app.ts';
 import { labels } from '../../crds/names.ts';
 import type { EventNote } from '../../lib/kubernetes/index.ts';
@@ -139,7 +140,7 @@ function buildReady(
   obstacle: Obstacle | undefined,
 ): ConditionState {
   if (snapshot.app.spec.suspend)
-    return { status: 'False', reason: 'Suspended', message: 'The app is suspended (spec.suspend is true).' };
+    return { status: 'False', reason: 'Suspended', message: describeSuspension(snapshot.app.spec.control) };
   if (isPaused(snapshot))
     return { status: 'False', reason: 'ScaledToZero', message: 'The app is scaled to zero (spec.run.replicas is 0).' };
   if (obstacle === undefined) {
@@ -152,6 +153,14 @@ function buildReady(
       ? ''
       : ` Commit ${shortenCommit(fields.served.commit)} is still serving.`;
   return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message: `${message}${suffix}` };
+}
+
+function describeSuspension(control: Control | undefined): string {
+  if (control?.deleteAfter !== undefined)
+    return `Its author deleted the app. It is removed after ${control.deleteAfter}.`;
+  return control?.suspended === true
+    ? 'The author suspended the app (spec.control.suspended is true).'
+    : 'The app is suspended (spec.suspend is true).';
 }
 
 function toConditionState(outcome: Outcome | undefined): ConditionState {

@@ -1,5 +1,5 @@
-// Lets the API ask the operator whether a repository can be read, before anything is created for it. The operator reaches
-// git servers; the API faces the internet and runs no git.
+// Lets the API ask the operator whether a repository can be read, before anything is created for it, and which author keys
+// its newest commit has. The operator reaches git servers; the API faces the internet and runs no git.
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { json } from 'node:stream/consumers';
@@ -9,7 +9,11 @@ import { readRepository, RepositoryError, type GitHosts, type Repository } from 
 /** Path on the operator's internal port. */
 export const lookupPath = '/repository';
 
-const lookupRequest = z.strictObject({ repo: z.string().max(512) });
+const lookupRequest = z.strictObject({
+  repo: z.string().max(512),
+  /** Whether the answer names the author keys. */
+  keys: z.boolean().default(false),
+});
 
 /** The git server's response: the newest commit, or why there is none. If `final`, a retry does not help. */
 export const lookupAnswer = z.discriminatedUnion('ok', [
@@ -18,6 +22,8 @@ export const lookupAnswer = z.discriminatedUnion('ok', [
     commit: z.string(),
     /** What HEAD points to, like refs/heads/main; HEAD itself if the server does not say. */
     reference: z.string(),
+    /** Hashes of the author keys in the newest commit; absent if they were not requested or cannot be read. */
+    authorKeys: z.array(z.string()).optional(),
   }),
   z.object({ ok: z.literal(false), rule: z.string(), message: z.string(), fix: z.string(), final: z.boolean() }),
 ]);
@@ -27,7 +33,7 @@ export interface LookupListenerOptions {
   readonly token: string;
   readonly hosts: GitHosts;
   /** Asks the git server. Never rejects. */
-  readonly resolve: (repository: Repository) => Promise<LookupAnswer>;
+  readonly resolve: (repository: Repository, keys: boolean) => Promise<LookupAnswer>;
   /** Maximum concurrent lookups; others wait. */
   readonly limit: number;
   /** How long a lookup may wait for its turn; default 10 s, after which {@link createLookupClient} has given up. */
@@ -51,14 +57,14 @@ export function createLookupListener({
   const waiting: (() => void)[] = [];
   let running = 0;
 
-  async function resolveInTurn(repository: Repository): Promise<LookupAnswer> {
+  async function resolveInTurn(repository: Repository, keys: boolean): Promise<LookupAnswer> {
     const askedAt = performance.now();
     if (running < limit) running += 1;
     else await new Promise<void>((begin) => waiting.push(begin));
     try {
       // Otherwise lookups on a slow server, which nobody waits for any more, would hold up those that come after them.
       if (performance.now() - askedAt > patienceMs) throw new Error('the caller has given up');
-      return await resolve(repository);
+      return await resolve(repository, keys);
     } finally {
       const begin = waiting.shift();
       if (begin === undefined) running -= 1;
@@ -76,10 +82,12 @@ export function createLookupListener({
     // Only allowed hosts, whatever the caller says, so that a compromised API can reach no other.
     const repository = readRepository(parsed.data.repo, hosts);
     if (repository instanceof RepositoryError) return [400];
-    const pending = lookups.get(repository.url);
+    const { keys } = parsed.data;
+    const subject = `${repository.url} ${keys}`;
+    const pending = lookups.get(subject);
     if (pending === undefined && waiting.length >= maximumWaiting) return [503];
-    const lookup = pending ?? resolveInTurn(repository).finally(() => lookups.delete(repository.url));
-    lookups.set(repository.url, lookup);
+    const lookup = pending ?? resolveInTurn(repository, keys).finally(() => lookups.delete(subject));
+    lookups.set(subject, lookup);
     return [200, await lookup];
   }
 
@@ -107,17 +115,21 @@ export interface LookupClientOptions {
   readonly timeoutMs?: number;
 }
 
-/** Looks up the newest commit of a repository. @throws Error if the operator does not answer in time */
+/**
+ * Looks up the newest commit of a repository, and the author keys in it if `keys` is set.
+ *
+ * @throws Error if the operator does not answer in time
+ */
 export function createLookupClient({
   operatorUrl,
   token,
   timeoutMs = answerMs,
-}: LookupClientOptions): (repository: Repository) => Promise<LookupAnswer> {
-  return async ({ cloneUrl }) => {
+}: LookupClientOptions): (repository: Repository, keys?: boolean) => Promise<LookupAnswer> {
+  return async ({ cloneUrl }, keys = false) => {
     const response = await fetch(new URL(lookupPath, operatorUrl), {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ repo: cloneUrl }),
+      body: JSON.stringify({ repo: cloneUrl, keys }),
       signal: AbortSignal.timeout(timeoutMs),
     });
     if (!response.ok) throw new Error(`the operator answered ${response.status}`);

@@ -10,6 +10,7 @@ import {
   toDnsLabel,
   version,
 } from '../../../crds/names.ts';
+import { isSuspended } from '../../../crds/control.ts';
 import { toPublicStatus } from '../../../crds/public-status.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { hashRepository, type Repository } from '../../../lib/repository.ts';
@@ -135,7 +136,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
 
   async function requestPoll(app: App): Promise<boolean> {
     const last = Date.parse(app.metadata.annotations?.[annotations.poll] ?? '');
-    if (app.spec.suspend || now() - last < options.pollMs) return false;
+    if (isSuspended(app.spec) || now() - last < options.pollMs) return false;
     const patch = { metadata: { annotations: { [annotations.poll]: new Date(now()).toISOString() } } };
     await client.patch(hostedApps, { namespace, name: app.metadata.name }, patch, {
       type: 'application/merge-patch+json',
@@ -200,7 +201,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
 /** Whether its commit was rejected. A repository that cannot be read is only polled again. */
 function isRetriable(app: App): boolean {
   const isFound = app.status?.conditions?.find(({ type }) => type === 'SourceResolved')?.status !== 'False';
-  return !app.spec.suspend && isFound && toPublicStatus(app).status === 'rejected';
+  return !isSuspended(app.spec) && isFound && toPublicStatus(app).status === 'rejected';
 }
 
 /** The HostedApp of a submission. The admission policy lets the API set these fields and no others (crds/field-access.ts). */

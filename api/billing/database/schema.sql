@@ -2868,3 +2868,35 @@ CREATE TABLE agents.push_config (
   CONSTRAINT push_config_job_fkey FOREIGN KEY (job) REFERENCES tools.job(id) ON DELETE CASCADE
 );
 CREATE INDEX push_config_due ON agents.push_config USING btree (due_at) WHERE (state = 'waiting'::text);
+
+-- ==================== author ====================
+
+CREATE SCHEMA author;
+
+CREATE TABLE author.action (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  at timestamp with time zone DEFAULT now() NOT NULL,
+  -- UID of the HostedApp, and its name at that time.
+  app text NOT NULL,
+  slug text NOT NULL,
+  -- First 12 digits of the hash of the author key.
+  actor text NOT NULL,
+  action text NOT NULL,
+  -- Never holds a secret value.
+  detail jsonb DEFAULT '{}'::jsonb NOT NULL,
+  outcome text NOT NULL,
+  -- X-Request-Id of the request.
+  request text NOT NULL,
+  CONSTRAINT action_outcome_check CHECK (outcome = ANY (ARRAY['accepted'::text, 'failed'::text])),
+  CONSTRAINT action_pkey PRIMARY KEY (id)
+);
+CREATE INDEX action_app ON author.action USING btree (app, id DESC);
+CREATE TRIGGER action_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON author.action FOR EACH STATEMENT EXECUTE FUNCTION author.refuse_change();
+
+CREATE OR REPLACE FUNCTION author.refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception '% of author.% is refused: an audit log is only added to', tg_op, tg_table_name using errcode = 'restrict_violation';
+end $function$;

@@ -235,7 +235,7 @@ export const en = {
     month: 'Month',
     monthHelp: 'UTC, like 2026-11.',
     key: 'Your author key',
-    keyHelp: 'It begins with moorage-author-. It is sent with this request and not stored.',
+    keyHelp: 'It begins with mak- or moorage-author-. It is sent with this request and not stored.',
     show: 'Show statement',
     refused: 'The statement cannot be shown',
     proof: 'Prove that the repository is yours',

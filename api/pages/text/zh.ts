@@ -234,7 +234,7 @@ export const zh: Text = {
     month: '月份',
     monthHelp: 'UTC，例如 2026-11。',
     key: '您的作者密钥',
-    keyHelp: '以 moorage-author- 开头。仅随本次请求发送，不会保存。',
+    keyHelp: '以 mak- 或 moorage-author- 开头。仅随本次请求发送，不会保存。',
     show: '显示结算单',
     refused: '无法显示结算单',
     proof: '证明仓库归您所有',

@@ -51,10 +51,12 @@ export function buildPodTemplate(
   const listed = toPodComponents(app, release);
   const imagesHash = hashImages(release);
   const spec = buildPodSpec(app, config, components, owned);
+  const { restartedAt } = app.spec.control ?? {};
   const hash = computeHash([
     ...[spec, release.commit],
     ...(release.attempt === undefined ? [] : [release.attempt]),
     ...(listed === undefined ? [] : [listed]),
+    ...(restartedAt === undefined ? [] : [restartedAt]),
   ]);
   const marks = {
     [annotations.template]: hash,

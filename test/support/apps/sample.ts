@@ -2,7 +2,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Registry } from 'prom-client';
 import { migratedDatabase } from '../ledger/snapshot.ts';
-import { createApi, type Api } from '../../../api/create-api.ts';
+import { createApi, type Api, type ApiOptions } from '../../../api/create-api.ts';
 import { readAppSettings, type AppsOptions } from '../../../api/apps/start.ts';
 import { createBlockList } from '../../../lib/subnets.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
@@ -32,6 +32,8 @@ export interface AppsSampleOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly operationDiscovery?: AppsOptions['operationDiscovery'];
   readonly mcpSessions?: AppsOptions['mcpSessions'];
+  /** How authors run their apps; default: they cannot. */
+  readonly author?: ApiOptions['author'];
   /** Makes the tools beside the operations; default: sample tools. */
   readonly make?: (services: ToolDependencies) => readonly Tool[];
 }
@@ -40,6 +42,7 @@ export async function sampleAppsServer({
   environment = {},
   operationDiscovery = { everyMs: 20, staleMs: 60_000, limitMs: 30_000 },
   mcpSessions = {},
+  author,
   make = () => sampleTools,
 }: AppsSampleOptions = {}): Promise<AppsSample> {
   const registry = new Registry();
@@ -55,6 +58,7 @@ export async function sampleAppsServer({
     apps: { apps: index, site, resolveOrigin: ({ metadata }) => origins.get(metadata.name) ?? 'http://127.0.0.1:1' },
     findModelApp: () => undefined,
     submitting: [],
+    ...(author === undefined ? {} : { author }),
     fetcher: new GuardedFetcher(),
     registry,
     log: silent,

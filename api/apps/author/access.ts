@@ -1,0 +1,179 @@
+// Decides who may see and change the private side of an app: holders of an author key whose hash its repository carries. Before
+// each change, the newest commit of the default branch is read again, so that removing the line revokes the key immediately.
+import type { LookupAnswer } from '../../../lib/git/lookup.ts';
+import { formatAuthorKeyLine, hashAuthorKey, isAuthorKey, ownershipFile } from '../../../lib/ownership-file.ts';
+import { createUnknownNameProblem, Problem } from '../../../lib/problem.ts';
+import type { Repository } from '../../../lib/repository.ts';
+import type { CallContext } from '../../http/index.ts';
+import { type App, type AppIndex, readRepository } from '../hosted-apps.ts';
+import {
+  appKeyRequired,
+  appPrivate,
+  beingRemoved,
+  notAuthor,
+  repositoryUnreachable,
+  tooManyWrongKeys,
+  unknownApp,
+} from '../problems.ts';
+import type { AuditLog } from './audit.ts';
+
+export interface AuthorAccessOptions {
+  readonly apps: Pick<AppIndex, 'get' | 'listAll'>;
+  /** Reads the author keys of the newest commit. */
+  readonly lookUpKeys: (repository: Repository) => Promise<LookupAnswer>;
+  readonly audit: AuditLog;
+  /** Wrong keys per network within a minute; default 10. */
+  readonly wrongKeys?: number;
+  readonly now?: () => number;
+}
+
+/** An app and the author who is using it. */
+export interface AuthorizedApp {
+  readonly app: App;
+  /** Identifies the author's key in the audit log: the first digits of its hash. */
+  readonly actor: string;
+}
+
+/** What an action is recorded as. */
+export interface ActionName {
+  /** Like `restart` or `set-secret`. */
+  readonly action: string;
+  /** What is changed, without secret values. */
+  readonly detail?: Readonly<Record<string, unknown>>;
+}
+
+const windowMs = 60_000;
+
+export class AuthorAccess {
+  readonly #options: AuthorAccessOptions;
+  /** Times of wrong keys by network. */
+  readonly #failures = new Map<string, number[]>();
+
+  constructor(options: AuthorAccessOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Identifies the author of an app who reads its private side.
+   *
+   * @throws Problem (unknown-app, app-key-required, app-private, too-many-wrong-keys)
+   */
+  identify(slug: string, context: CallContext): AuthorizedApp {
+    const { app, hash } = this.#readKey(slug, context);
+    if (hash === undefined || !listKeys(app).includes(hash))
+      throw this.#refuse(
+        context,
+        appPrivate,
+        `Nothing is shown at this address without a key of the author of ${slug}.`,
+      );
+    return { app, actor: formatActor(hash) };
+  }
+
+  /**
+   * Lets the author of an app change something: verifies the key against the newest commit, and records the action.
+   *
+   * @throws Problem (unknown-app, app-key-required, not-author, too-many-wrong-keys, repository-unreachable, being-removed,
+   * ledger-unconfigured, ledger-unavailable), and what `work` throws
+   */
+  async act<Result>(
+    slug: string,
+    context: CallContext,
+    { action, detail = {} }: ActionName,
+    work: (authorized: AuthorizedApp) => Promise<Result>,
+  ): Promise<Result> {
+    const { app, hash } = this.#readKey(slug, context);
+    if (hash === undefined || !(await this.#isCurrent(app, hash)))
+      throw this.#refuse(
+        context,
+        notAuthor,
+        `The newest commit of ${readRepository(app).url} has no line of this key in ${ownershipFile}.`,
+      );
+    if (app.metadata.deletionTimestamp !== undefined)
+      throw new Problem(beingRemoved, `${slug} is being deleted, and cannot be changed any more.`);
+    const authorized = { app, actor: formatActor(hash) };
+    const record = { app: app.metadata.uid, slug, actor: authorized.actor, action, detail, request: context.id };
+    return this.#options.audit.record(record, () => work(authorized));
+  }
+
+  /** The app, and the hash of the key in the request; undefined for what is no author key. */
+  #readKey(slug: string, context: CallContext): { app: App; hash: string | undefined } {
+    const { apps } = this.#options;
+    const app = apps.get(slug);
+    if (app === undefined)
+      throw createUnknownNameProblem(unknownApp, {
+        says: 'Unknown app',
+        name: slug,
+        names: apps.listAll().map(({ metadata }) => metadata.name),
+        all: '/agent-capabilities.json lists the live apps.',
+      });
+    this.#assertWithinLimit(context);
+    const authorization = context.headers.get('authorization');
+    if (authorization === null)
+      throw new Problem(
+        appKeyRequired,
+        `This is only for the author of ${slug}. POST /api/apps/${slug}/keys gives you a key and says where to commit its line; then send it as \`Authorization: Bearer mak-…\`.`,
+        { headers: { 'www-authenticate': 'Bearer realm="moorage author"' } },
+      );
+    const key = /^Bearer +(\S+)$/i.exec(authorization.trim())?.[1] ?? '';
+    const { host, owner, name } = readRepository(app);
+    return { app, hash: isAuthorKey(key) ? hashAuthorKey(key, `${host}/${owner}/${name}`) : undefined };
+  }
+
+  async #isCurrent(app: App, hash: string): Promise<boolean> {
+    const repository = readRepository(app);
+    const answer = await this.#options.lookUpKeys(repository).catch(() => undefined);
+    if (answer?.ok === false && answer.final) return false;
+    if (answer?.ok === true && answer.authorKeys !== undefined) return answer.authorKeys.includes(hash);
+    // A package has no file to read on its own: its keys are those of the version that was reviewed.
+    if (answer?.ok === true && repository.package !== undefined && app.status?.source?.commit === answer.commit)
+      return listKeys(app).includes(hash);
+    throw new Problem(
+      repositoryUnreachable,
+      `${repository.url} could not be read, so it is unknown whether your key is still valid. Nothing was changed. Try again in a minute.`,
+      { headers: { 'retry-after': '60' } },
+    );
+  }
+
+  #listFailures(network: string): number[] {
+    const { now = Date.now } = this.#options;
+    const times = (this.#failures.get(network) ?? []).filter((time) => now() - time < windowMs);
+    if (times.length === 0) this.#failures.delete(network);
+    else this.#failures.set(network, times);
+    return times;
+  }
+
+  #assertWithinLimit(context: CallContext): void {
+    const { wrongKeys = 10, now = Date.now } = this.#options;
+    const [oldest, ...others] = this.#listFailures(context.caller().network);
+    if (oldest === undefined || others.length + 1 < wrongKeys) return;
+    const seconds = Math.max(1, Math.ceil((oldest + windowMs - now()) / 1000));
+    throw new Problem(
+      tooManyWrongKeys,
+      `${wrongKeys} wrong keys came from your network within a minute. Try again in ${seconds} seconds.`,
+      { headers: { 'retry-after': String(seconds) } },
+    );
+  }
+
+  #refuse(context: CallContext, type: typeof notAuthor, detail: string): Problem {
+    const { now = Date.now } = this.#options;
+    const { network } = context.caller();
+    for (const known of [...this.#failures.keys()]) this.#listFailures(known);
+    this.#failures.set(network, [...this.#listFailures(network), now()]);
+    return new Problem(type, `${detail} If you have just pushed the line, wait for its review to end.`);
+  }
+}
+
+/** The key hashes of the newest reviewed commit. */
+function listKeys(app: App): readonly string[] {
+  return app.status?.authorKeys ?? [];
+}
+
+function formatActor(hash: string): string {
+  return hash.slice(0, 12);
+}
+
+/** The line that opens an app to the holder of a key. */
+export function formatAppKeyLine(app: App, key: string): string {
+  const { host, owner, name } = readRepository(app);
+  return formatAuthorKeyLine(key, `${host}/${owner}/${name}`);
+}

@@ -1,0 +1,54 @@
+// Writes the section `control` of a HostedApp, and nothing else of it.
+import { type Control, control as controlSchema } from '../../../crds/control.ts';
+import { type Client, isApiStatus } from '../../../lib/kubernetes/index.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { type App, type AppIndex, hostedApps } from '../hosted-apps.ts';
+import { beingRemoved } from '../problems.ts';
+
+/** What to write; a field that is undefined is removed. */
+export type ControlChange = { readonly [Field in keyof Control]?: Control[Field] | undefined };
+
+/** Changes the control of an app by what it is now, and returns the app as it was stored. */
+export type WriteControl = (app: App, change: (control: Control) => ControlChange) => Promise<App>;
+
+export interface ControlWriterOptions {
+  readonly client: Client;
+  readonly apps: Pick<AppIndex, 'waitForApp'>;
+}
+
+const fieldManager = 'moorage-api';
+const attempts = 5;
+/** A request right after a change must see it. */
+const seenWithinMs = 2_000;
+
+/**
+ * Creates the function that changes the control of an app. It reads the stored app first, and starts again if another
+ * replica was faster.
+ *
+ * @throws Problem (being-removed) if the app is gone, ApiError if the cluster rejects the change
+ */
+export function createControlWriter({ client, apps }: ControlWriterOptions): WriteControl {
+  return async (app, change) => {
+    const { name, namespace, uid } = app.metadata;
+    for (let attempt = 1; ; attempt += 1) {
+      const stored = await client.get(hostedApps, { name, namespace });
+      if (stored === undefined || stored.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined)
+        throw new Problem(beingRemoved, `${name} is being deleted, and cannot be changed any more.`);
+      const wanted = change(controlSchema.parse(stored.spec.control ?? {}));
+      const control = Object.fromEntries(Object.entries(wanted).map(([field, value]) => [field, value ?? null]));
+      const { resourceVersion } = stored.metadata;
+      try {
+        const patched = await client.patch(
+          hostedApps,
+          { name, namespace },
+          { metadata: { uid, resourceVersion }, spec: { control } },
+          { type: 'application/merge-patch+json', fieldManager },
+        );
+        await apps.waitForApp(patched, seenWithinMs);
+        return patched;
+      } catch (error) {
+        if (!isApiStatus(error, 409) || attempt === attempts) throw error;
+      }
+    }
+  };
+}

@@ -1,0 +1,259 @@
+// The endpoints with which an author runs an app: a key for it, its private side, and what the author does with it.
+import { z } from 'zod';
+import { isSuspended } from '../../../crds/control.ts';
+import { createAuthorKey, ownershipFile } from '../../../lib/ownership-file.ts';
+import { createUnknownNameProblem } from '../../../lib/problem.ts';
+import { ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
+import { type CallContext, clusterUnavailable, defineEndpoint, type Endpoint } from '../../http/index.ts';
+import { type App, type AppIndex, readRepository } from '../hosted-apps.ts';
+import { actionProblems, readingProblems, unknownApp } from '../problems.ts';
+import { type ActionName, type AuthorAccess, formatAppKeyLine } from './access.ts';
+import type { AuditLog } from './audit.ts';
+import type { ControlChange, WriteControl } from './control.ts';
+
+export interface AuthorServices {
+  readonly apps: Pick<AppIndex, 'get' | 'listAll'>;
+  readonly access: AuthorAccess;
+  readonly audit: AuditLog;
+  readonly writeControl: WriteControl;
+  readonly now?: () => Date;
+}
+
+export const slugParams = z.strictObject({
+  slug: z.string().min(1).max(63).describe('Name of the app, the first label of its domain.'),
+});
+
+/** Problems of every action: those of the author's access, of the audit log and of the cluster. */
+export const changeProblems = [...actionProblems, ledgerUnconfigured, ledgerUnavailable, clusterUnavailable];
+
+export function createAuthorAppEndpoints(services: AuthorServices): Endpoint[] {
+  return [
+    createKeyEndpoint(services),
+    createAppEndpoint(services),
+    createAuditEndpoint(services),
+    createActionEndpoint(services, {
+      name: 'restart',
+      operation: 'restartApp',
+      summary: 'Restart an app',
+      description:
+        'Starts new pods with the same release. The old ones serve until the new ones are ready; an app with a volume is held for the moment in between.',
+      change: (now) => ({ restartedAt: now }),
+    }),
+    createActionEndpoint(services, {
+      name: 'suspend',
+      operation: 'suspendApp',
+      summary: 'Suspend an app',
+      description: 'Stops all replicas and builds. Data and address are kept. Suspending it again changes nothing.',
+      change: () => ({ suspended: true }),
+    }),
+    createActionEndpoint(services, {
+      name: 'resume',
+      operation: 'resumeApp',
+      summary: 'Resume a suspended app',
+      description: 'Starts the app again, and builds the newest commit if there is one.',
+      change: () => ({ suspended: undefined }),
+    }),
+  ];
+}
+
+function createKeyEndpoint({ apps }: AuthorServices): Endpoint {
+  return defineEndpoint({
+    method: 'POST',
+    path: '/api/apps/{slug}/keys',
+    operation: 'issueAppKey',
+    tag: 'apps',
+    summary: 'Get a key that opens an app to its author',
+    description:
+      'Anybody can ask for a key. It is worth nothing until its line is committed to .moorage-owner on the default branch of the repository of the app, and nothing is stored here. The same key also opens the statements of the author.',
+    params: slugParams,
+    output: z.object({
+      key: z.string().describe('Keep it secret. Send it as Authorization: Bearer.'),
+      file: z.string().describe('File at the top of the default branch.'),
+      line: z.string().describe('The line for that file: a hash, which is safe to publish.'),
+      repository: z.string(),
+      message: z.string(),
+    }),
+    outputDescription: 'The key and its line.',
+    problems: [unknownApp],
+    handler: async ({ params }) => {
+      const app = findApp(apps, params.slug);
+      const key = createAuthorKey();
+      const { url } = readRepository(app);
+      return Promise.resolve({
+        key,
+        file: ownershipFile,
+        line: formatAppKeyLine(app, key),
+        repository: url,
+        message: `Commit the line to ${ownershipFile} at the top of the default branch of ${url}, and keep the key: it is not stored. It opens ${params.slug} as soon as the commit was reviewed.`,
+      });
+    },
+  });
+}
+
+/** @throws Problem (unknown-app) */
+function findApp(apps: AuthorServices['apps'], slug: string): App {
+  const app = apps.get(slug);
+  if (app !== undefined) return app;
+  throw createUnknownNameProblem(unknownApp, {
+    says: 'Unknown app',
+    name: slug,
+    names: apps.listAll().map(({ metadata }) => metadata.name),
+    all: '/agent-capabilities.json lists the live apps.',
+  });
+}
+
+const releaseView = z.object({
+  commit: z.string(),
+  ready_at: z.string().describe('When it was first ready, RFC 3339.'),
+  good: z.boolean().describe('Whether it has served long enough without a crash to be a fallback.'),
+  crashed_at: z.string().optional(),
+  serving: z.boolean(),
+});
+
+const appView = z.object({
+  slug: z.string(),
+  repository: z.string(),
+  suspended: z.boolean(),
+  control: z
+    .object({
+      suspended: z.boolean().optional(),
+      restartedAt: z.string().optional(),
+      release: z.string().optional(),
+      deleteAfter: z.string().optional(),
+      replicas: z.int().optional(),
+      idleAfter: z.string().optional(),
+      healthPath: z.string().optional(),
+      env: z.array(z.object({ name: z.string(), value: z.string() })).optional(),
+      secrets: z.array(z.object({ name: z.string(), version: z.int() })).optional(),
+    })
+    .describe('What the author has set without a commit. Of secrets, the names and versions alone.'),
+  releases: z.array(releaseView).describe('Kept releases, the newest first.'),
+});
+
+function createAppEndpoint({ access }: AuthorServices): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    path: '/api/apps/{slug}',
+    operation: 'getOwnApp',
+    tag: 'apps',
+    summary: 'Get the private side of an app',
+    description: 'What the author has set, and the kept releases. Needs an author key.',
+    params: slugParams,
+    output: appView,
+    outputDescription: 'The app as its author sees it.',
+    returnsCallerData: true,
+    problems: readingProblems,
+    head: 'as GET',
+    handler: async ({ params }, context) => Promise.resolve(toAppView(access.identify(params.slug, context).app)),
+  });
+}
+
+function toAppView(app: App): z.input<typeof appView> {
+  const { releases = [], served } = app.status ?? {};
+  return {
+    slug: app.metadata.name,
+    repository: readRepository(app).url,
+    suspended: isSuspended(app.spec),
+    control: app.spec.control ?? {},
+    releases: releases.map(({ commit, image, readyAt, goodAt, crashedAt }) => ({
+      commit,
+      ready_at: readyAt,
+      good: goodAt !== undefined,
+      crashed_at: crashedAt,
+      serving: served?.commit === commit && served.image === image,
+    })),
+  };
+}
+
+function createAuditEndpoint({ access, audit }: AuthorServices): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    path: '/api/apps/{slug}/audit',
+    operation: 'getAuditLog',
+    tag: 'apps',
+    summary: 'List what was done with an app',
+    description:
+      'Every action of an author: what, when, with which key, and in which request. Newest first. Needs an author key.',
+    params: slugParams,
+    query: z.strictObject({
+      limit: z.coerce.number().int().min(1).max(200).default(50).describe('Entries, from 1 to 200; default 50.'),
+      before: z
+        .string()
+        .regex(/^\d{1,18}$/, 'must be the id of an entry')
+        .optional()
+        .describe('Only entries that are older than the one with this id.'),
+    }),
+    output: z.object({
+      entries: z.array(
+        z.object({
+          id: z.string(),
+          at: z.string().describe('RFC 3339.'),
+          actor: z.string().describe('First 12 digits of the hash of the author key.'),
+          action: z.string(),
+          detail: z.record(z.string(), z.unknown()).describe('What was changed, without secret values.'),
+          outcome: z
+            .enum(['accepted', 'failed'])
+            .describe('accepted: it was carried out, unless an entry with the same request says failed.'),
+          request: z.string().describe('X-Request-Id of the request.'),
+        }),
+      ),
+      next: z.string().optional().describe('`before` of the next page, if there may be one.'),
+    }),
+    outputDescription: 'The actions.',
+    returnsCallerData: true,
+    problems: [...readingProblems, ledgerUnconfigured, ledgerUnavailable],
+    head: 'as GET',
+    handler: async ({ params, query }, context) => {
+      const { app } = access.identify(params.slug, context);
+      const entries = await audit.list(app.metadata.uid, query.limit, query.before);
+      return {
+        entries: entries.map(({ at, ...entry }) => ({ ...entry, at: at.toISOString() })),
+        next: entries.length === query.limit ? entries.at(-1)?.id : undefined,
+      };
+    },
+  });
+}
+
+/** An action without input that changes the control of an app. */
+interface SimpleAction {
+  /** Last segment of its path, and its name in the audit log. */
+  readonly name: string;
+  readonly operation: string;
+  readonly summary: string;
+  readonly description: string;
+  /** @param now RFC 3339 */
+  readonly change: (now: string) => ControlChange;
+}
+
+const actionView = z.object({ slug: z.string(), message: z.string() });
+
+function createActionEndpoint(services: AuthorServices, action: SimpleAction): Endpoint {
+  const { name, operation, summary, description, change } = action;
+  return defineEndpoint({
+    method: 'POST',
+    path: `/api/apps/{slug}/${name}`,
+    operation,
+    tag: 'apps',
+    summary,
+    description: `${description} Needs an author key.`,
+    params: slugParams,
+    output: actionView,
+    outputDescription: 'The action was accepted. Follow it with the status of the app.',
+    problems: changeProblems,
+    handler: async ({ params }, context) => {
+      await changeControl(services, params.slug, context, { action: name }, change);
+      return { slug: params.slug, message: `${summary}: accepted. /api/submit-status shows when it is done.` };
+    },
+  });
+}
+
+/** Changes the control of an app for its author. @throws as AuthorAccess.act */
+export async function changeControl(
+  { access, writeControl, now = () => new Date() }: AuthorServices,
+  slug: string,
+  context: CallContext,
+  name: ActionName,
+  change: (now: string) => ControlChange,
+): Promise<App> {
+  return access.act(slug, context, name, ({ app }) => writeControl(app, () => change(now().toISOString())));
+}
