@@ -247,7 +247,7 @@ export function createApi(options: ApiOptions): Api {
     ...options.submitting,
     ...(options.author === undefined ? [] : startAuthorSide(options.author, options.apps.apps, models.ledger)),
   ];
-  const pages = startPages({ offer, endpoints: working, models: models.catalog });
+  const pages = startPages({ offer, endpoints: working, models: models.catalog, secret: callers.salt });
   const endpoints = [...working, ...createDiscoveryEndpoints(working, baseUrl, offer, pages)];
   const serving = {
     baseUrl,

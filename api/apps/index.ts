@@ -45,4 +45,4 @@ export { createSubmitter } from './submit/submit-app.ts';
 export { AuthorAccess, type AuthorAccessOptions } from './author/access.ts';
 export { AuditLog } from './author/audit.ts';
 export { createControlWriter, type WriteControl } from './author/control.ts';
-export { createAuthorAppEndpoints } from './author/endpoints.ts';
+export { auditView, createAuthorAppEndpoints, ownAppView } from './author/endpoints.ts';

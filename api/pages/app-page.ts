@@ -125,14 +125,19 @@ function renderReason({ state, state_reason: why }: ProjectDetail, visit: Visit)
   return state === 'live' || why === null ? html`` : html`<p class="notice ${state}">${renderEnglish(why, visit)}</p>`;
 }
 
-function renderActions({ state, url, status_url: status }: ProjectDetail, visit: Visit): Html {
+function renderActions({ slug, state, url, status_url: status }: ProjectDetail, visit: Visit): Html {
   const open =
     state === 'live' && typeof url === 'string' && /^https?:\/\//.test(url)
       ? html`<a class="button" href="${url}" rel="noopener">${visit.text.app.open}</a>`
       : '';
   const statusPath = typeof status === 'string' ? toStatusPath(status, visit) : undefined;
   return html`${open}
-  ${statusPath === undefined ? '' : html`<a class="button quiet" href="${statusPath}">${visit.text.app.status}</a>`}`;
+  ${statusPath === undefined ? '' : html`<a class="button quiet" href="${statusPath}">${visit.text.app.status}</a>`}
+  ${
+    statusPath !== undefined && visit.site.isServed('/apps/{slug}/manage')
+      ? html`<a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}/manage`)}">${visit.text.app.manage}</a>`
+      : ''
+  }`;
 }
 
 /** Converts the URL of a status in the API to the path of its page. */

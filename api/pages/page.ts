@@ -4,6 +4,7 @@ import {
   createBufferedResponse,
   defineEndpoint,
   type Endpoint,
+  type Method,
   computeEtag,
   type RequestFields,
   type Html,
@@ -131,6 +132,9 @@ export interface EndpointInput {
   readonly key?: string;
 }
 
+/** Calls an endpoint for its effect. @throws Problem as the endpoint does */
+export type EndpointAction = (context: RequestContext, input?: EndpointInput) => Promise<void>;
+
 /** Calls an endpoint. @throws Problem as the endpoint does */
 export type EndpointCall<Output> = (context: RequestContext, input?: EndpointInput) => Promise<Output>;
 
@@ -154,6 +158,15 @@ export class Calls {
     return async (context, { params = {}, query = {}, body, key } = {}) =>
       // The endpoint has parsed it by this very schema.
       (await endpoint.call({ params, query, body }, toEndpointContext(context, key))) as z.output<Output>;
+  }
+
+  /** Finds an endpoint that a page calls for its effect; undefined if this installation does not have it. */
+  findAction(method: Method, path: string): EndpointAction | undefined {
+    const endpoint = this.#byName.get(`${method} ${path}`);
+    if (endpoint === undefined) return undefined;
+    return async (context, { params = {}, query = {}, body, key } = {}) => {
+      await endpoint.call({ params, query, body }, toEndpointContext(context, key));
+    };
   }
 }
 

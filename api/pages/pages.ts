@@ -11,6 +11,8 @@ import { createAuthorPages } from './author-pages.ts';
 import { createAppPages } from './app-page.ts';
 import { createBenchPages } from './bench-pages.ts';
 import { createGuidePages } from './guide-pages.ts';
+import { createManagePages } from './manage-pages.ts';
+import { createSessions } from './session.ts';
 import { createRankPages } from './rank-page.ts';
 import { createComparePages } from './compare-pages.ts';
 import { createFrontPage } from './front-page.ts';
@@ -24,6 +26,8 @@ export interface PagesOptions {
   /** Endpoints that pages call and link to. */
   readonly endpoints: readonly Endpoint[];
   readonly models: ModelList;
+  /** Secret of the installation, from which the keys of sessions are derived. */
+  readonly secret: string;
 }
 
 export interface Pages {
@@ -39,7 +43,7 @@ export interface Pages {
 const discovered = ['/', '/openapi.json', '/llms.txt', '/agent-capabilities.json'];
 const card = '/.well-known/agent-card.json';
 
-export function startPages({ offer, endpoints, models }: PagesOptions): Pages {
+export function startPages({ offer, endpoints, models, secret }: PagesOptions): Pages {
   const calls = new Calls(endpoints);
   const paths = new Set([...discovered, ...[...endpoints, ...offer.protocols].map(({ path }) => path)]);
   if (paths.has(a2aPath)) paths.add(card);
@@ -53,6 +57,7 @@ export function startPages({ offer, endpoints, models }: PagesOptions): Pages {
     ...createStatusPages(site, calls),
     ...createComparePages(site, calls, models),
     ...createAuthorPages(site, calls),
+    ...createManagePages(site, calls, createSessions(secret)),
     ...createReconciliationPages(site, calls),
   ];
   for (const { path } of pages) paths.add(path);

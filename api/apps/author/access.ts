@@ -122,11 +122,9 @@ export class AuthorAccess {
   async #isCurrent(app: App, hash: string): Promise<boolean> {
     const repository = readRepository(app);
     const answer = await this.#options.lookUpKeys(repository).catch(() => undefined);
+    const keys = answer?.ok === true ? (answer.authorKeys ?? listPackageKeys(app, answer.commit)) : undefined;
+    if (keys !== undefined) return keys.includes(hash);
     if (answer?.ok === false && answer.final) return false;
-    if (answer?.ok === true && answer.authorKeys !== undefined) return answer.authorKeys.includes(hash);
-    // A package has no file to read on its own: its keys are those of the version that was reviewed.
-    if (answer?.ok === true && repository.package !== undefined && app.status?.source?.commit === answer.commit)
-      return listKeys(app).includes(hash);
     throw new Problem(
       repositoryUnreachable,
       `${repository.url} could not be read, so it is unknown whether your key is still valid. Nothing was changed. Try again in a minute.`,
@@ -166,6 +164,12 @@ export class AuthorAccess {
 /** The key hashes of the newest reviewed commit. */
 function listKeys(app: App): readonly string[] {
   return app.status?.authorKeys ?? [];
+}
+
+/** A package has no file to read on its own: its keys are those of its newest version, once that was reviewed. */
+function listPackageKeys(app: App, newest: string): readonly string[] | undefined {
+  const isReviewed = readRepository(app).package !== undefined && app.status?.source?.commit === newest;
+  return isReviewed ? listKeys(app) : undefined;
 }
 
 function formatActor(hash: string): string {

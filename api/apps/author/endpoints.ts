@@ -110,7 +110,7 @@ const releaseView = z.object({
   serving: z.boolean(),
 });
 
-const appView = z.object({
+export const ownAppView = z.object({
   slug: z.string(),
   repository: z.string(),
   suspended: z.boolean(),
@@ -139,7 +139,7 @@ function createAppEndpoint({ access }: AuthorServices): Endpoint {
     summary: 'Get the private side of an app',
     description: 'What the author has set, and the kept releases. Needs an author key.',
     params: slugParams,
-    output: appView,
+    output: ownAppView,
     outputDescription: 'The app as its author sees it.',
     returnsCallerData: true,
     problems: readingProblems,
@@ -148,7 +148,7 @@ function createAppEndpoint({ access }: AuthorServices): Endpoint {
   });
 }
 
-function toAppView(app: App): z.input<typeof appView> {
+function toAppView(app: App): z.input<typeof ownAppView> {
   const { releases = [], served } = app.status ?? {};
   return {
     slug: app.metadata.name,
@@ -164,6 +164,23 @@ function toAppView(app: App): z.input<typeof appView> {
     })),
   };
 }
+
+export const auditView = z.object({
+  entries: z.array(
+    z.object({
+      id: z.string(),
+      at: z.string().describe('RFC 3339.'),
+      actor: z.string().describe('First 12 digits of the hash of the author key.'),
+      action: z.string(),
+      detail: z.record(z.string(), z.unknown()).describe('What was changed, without secret values.'),
+      outcome: z
+        .enum(['accepted', 'failed'])
+        .describe('accepted: it was carried out, unless an entry with the same request says failed.'),
+      request: z.string().describe('X-Request-Id of the request.'),
+    }),
+  ),
+  next: z.string().optional().describe('`before` of the next page, if there may be one.'),
+});
 
 function createAuditEndpoint({ access, audit }: AuthorServices): Endpoint {
   return defineEndpoint({
@@ -183,22 +200,7 @@ function createAuditEndpoint({ access, audit }: AuthorServices): Endpoint {
         .optional()
         .describe('Only entries that are older than the one with this id.'),
     }),
-    output: z.object({
-      entries: z.array(
-        z.object({
-          id: z.string(),
-          at: z.string().describe('RFC 3339.'),
-          actor: z.string().describe('First 12 digits of the hash of the author key.'),
-          action: z.string(),
-          detail: z.record(z.string(), z.unknown()).describe('What was changed, without secret values.'),
-          outcome: z
-            .enum(['accepted', 'failed'])
-            .describe('accepted: it was carried out, unless an entry with the same request says failed.'),
-          request: z.string().describe('X-Request-Id of the request.'),
-        }),
-      ),
-      next: z.string().optional().describe('`before` of the next page, if there may be one.'),
-    }),
+    output: auditView,
     outputDescription: 'The actions.',
     returnsCallerData: true,
     problems: [...readingProblems, ledgerUnconfigured, ledgerUnavailable],

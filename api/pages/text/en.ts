@@ -1,4 +1,6 @@
 // The words of pages in English. They define the shape of every language: a missing translation does not compile.
+import { manage } from './en-manage.ts';
+
 import { apartTitles, causes, comparisonTitles, lineTitles } from '../../accounting/index.ts';
 
 export const en = {
@@ -76,6 +78,7 @@ export const en = {
     callNote: 'Calls without a key use a free daily quota. Your own key for the model router removes it.',
   },
   app: {
+    manage: 'Manage',
     open: 'Open the app',
     status: 'Build and status',
     source: 'Source',
@@ -408,6 +411,7 @@ export const en = {
     quota: 'Calls without a key use a free daily quota.',
     api: 'The same from a program',
   },
+  manage,
   reconciliation: {
     title: 'Reconciliation',
     lead: 'Each day the records of this installation are compared with each other: what gateways counted, the uses recorded, the ledger, and what the model router billed. Every difference has a cause, or is counted as unexplained.',

@@ -1,5 +1,6 @@
 // The words of pages in Chinese.
 import type { Text } from './en.ts';
+import { manage } from './zh-manage.ts';
 import { reconciliation } from './zh-reconciliation.ts';
 
 export const zh: Text = {
@@ -77,6 +78,7 @@ export const zh: Text = {
     callNote: '不带密钥的调用使用每日免费额度；带上自己的模型路由密钥则不受此限。',
   },
   app: {
+    manage: '管理',
     open: '打开应用',
     status: '构建与状态',
     source: '源码',
@@ -399,6 +401,7 @@ export const zh: Text = {
     quota: '不带密钥的调用使用每日免费额度。',
     api: '用程序对比',
   },
+  manage,
   ...reconciliation,
   problem: {
     title: (status) => `错误 ${status}`,

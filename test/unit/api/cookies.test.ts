@@ -1,4 +1,4 @@
-// The API sets no cookie anywhere, so nothing that an app sets for its domain can stand in for one.
+// No endpoint for programs sets a cookie, so nothing that an app sets for its domain can stand in for one.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';

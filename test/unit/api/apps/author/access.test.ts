@@ -51,7 +51,7 @@ beforeEach(() => {
   [lookups, writes] = [0, []];
 });
 
-interface Sent {
+interface SentRequest {
   readonly method?: string;
   readonly authorization?: string | undefined;
   readonly address?: string;
@@ -61,7 +61,7 @@ const answer = z.looseObject({ type: z.string().optional(), detail: z.string().o
 
 async function ask(
   path: string,
-  { method = 'GET', authorization = `Bearer ${key}`, address = '203.0.113.1' }: Sent = {},
+  { method = 'GET', authorization = `Bearer ${key}`, address = '203.0.113.1' }: SentRequest = {},
 ): Promise<{ status: number; kind: string | undefined; body: z.output<typeof answer> }> {
   const response = await sample.request(`/api/apps/${path}`, {
     method,

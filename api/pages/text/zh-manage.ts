@@ -1,0 +1,38 @@
+// The words of the author's page of an app in Chinese.
+import type { Text } from './en.ts';
+
+export const manage: Text['manage'] = {
+  title: (slug) => `管理 ${slug}`,
+  signIn: (slug) => `登录以管理 ${slug}`,
+  lead: '此页面仅供作者使用：仓库中含有其密钥行的人即为作者。',
+  keyHelp: '以 mak- 开头。浏览器会将其加密保存一小时，本站不会保存。',
+  submitSignIn: '登录',
+  signOut: '退出登录',
+  ended: '会话已结束，操作未执行。请重新登录。',
+  refused: '操作未执行',
+  getKey: '获取密钥',
+  getKeyLead:
+    '申请密钥，将对应的行提交到默认分支根目录的 .moorage-owner 并推送。该版本通过审查后，密钥即可打开此页面。删除该行即可撤销密钥。',
+  done: '已完成。状态会在几秒内更新。',
+  state: '状态',
+  running: '未暂停',
+  suspended: '已暂停',
+  publicPage: '公开页面',
+  control: '控制',
+  actions: { restart: '重启', suspend: '暂停', resume: '恢复' },
+  releases: '发布',
+  noReleases: '尚无就绪的发布。',
+  readyAt: '首次就绪',
+  crashedAt: '最近一次崩溃',
+  serving: '正在提供服务',
+  good: '稳定',
+  unproven: '尚未验证',
+  audit: '操作记录',
+  auditLead: '通过 API 对此应用执行的操作，以及所用的密钥。',
+  noAudit: '尚无操作。',
+  at: '时间',
+  action: '操作',
+  detail: '变更',
+  actor: '密钥',
+  outcome: '结果',
+};

@@ -1,0 +1,142 @@
+// The page on which an author runs an app: signing in, what a session may do, and what nobody else may.
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, beforeEach, test } from 'vitest';
+import type { App } from '../../../../api/apps/hosted-apps.ts';
+import { createSessions } from '../../../../api/pages/session.ts';
+import { createAuthorKey, hashAuthorKey } from '../../../../lib/ownership-file.ts';
+import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
+
+const key = createAuthorKey();
+let sample: AppsSample;
+let writes: unknown[] = [];
+
+beforeAll(async () => {
+  const hashOf = (slug: string): string => hashAuthorKey(key, `git.test/octo/${slug}`);
+  sample = await sampleAppsServer({
+    author: {
+      lookUpKeys: () =>
+        Promise.resolve({
+          ok: true,
+          commit: 'c'.repeat(40),
+          reference: 'refs/heads/main',
+          authorKeys: [hashOf('mine')],
+        }),
+      writeControl: (app, change) => {
+        writes.push(change({}));
+        return Promise.resolve(app);
+      },
+    },
+  });
+  for (const slug of ['mine', 'other'])
+    await sample.host(
+      slug,
+      (_request, response) => response.end('ok'),
+      (app): App => ({ ...app, status: { ...app.status, authorKeys: slug === 'mine' ? [hashOf(slug)] : [] } }),
+    );
+});
+afterAll(() => sample.stop());
+beforeEach(() => {
+  writes = [];
+});
+
+interface SentRequest {
+  readonly cookie?: string;
+  readonly origin?: string;
+  readonly slug?: string;
+}
+
+async function send(form: Record<string, string>, { cookie, origin, slug = 'mine' }: SentRequest = {}): Promise<Response> {
+  return sample.request(`/apps/${slug}/manage`, {
+    method: 'POST',
+    headers: {
+      accept: 'text/html',
+      'content-type': 'application/x-www-form-urlencoded',
+      ...(origin === undefined ? {} : { origin }),
+      ...(cookie === undefined ? {} : { cookie }),
+    },
+    body: new URLSearchParams(form).toString(),
+  });
+}
+
+async function open(cookie?: string, slug = 'mine'): Promise<{ status: number; text: string }> {
+  const response = await sample.request(`/apps/${slug}/manage`, {
+    headers: { accept: 'text/html', ...(cookie === undefined ? {} : { cookie }) },
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+async function signIn(): Promise<{ cookie: string; token: string }> {
+  const response = await send({ action: 'sign-in', key });
+  assert.equal(response.status, 303);
+  const [header = ''] = response.headers.getSetCookie();
+  assert.match(header, /^__Host-moorage-author=[\w-]+; Max-Age=3600; Path=\/; Secure; HttpOnly; SameSite=Strict$/);
+  assert.equal(header.includes(key), false, 'the key is sealed');
+  const cookie = header.split(';')[0] ?? '';
+  const { text } = await open(cookie);
+  const token = /name="token" value="([\w-]+)"/.exec(text)?.[1] ?? assert.fail('no token');
+  return { cookie, token };
+}
+
+test('an author signs in, restarts the app and signs out', async () => {
+  assert.match((await open()).text, /Sign in to manage mine/);
+  const { cookie, token } = await signIn();
+  const { status, text } = await open(cookie);
+  assert.equal(status, 200);
+  assert.match(text, /Manage mine/);
+  assert.equal(text.includes(key), false, 'the page does not show the key');
+  const restarted = await send({ action: 'restart', token }, { cookie });
+  assert.deepEqual([restarted.status, restarted.headers.get('location')], [303, '/apps/mine/manage?done=restart']);
+  assert.equal(writes.length, 1);
+  const [ended = ''] = (await send({ action: 'sign-out' }, { cookie })).headers.getSetCookie();
+  assert.match(ended, /^__Host-moorage-author=; Max-Age=0;/);
+});
+
+test('a wrong key is refused, and no session begins', async () => {
+  const response = await send({ action: 'sign-in', key: createAuthorKey() });
+  assert.equal(response.status, 404);
+  assert.deepEqual(response.headers.getSetCookie(), []);
+  assert.match(await response.text(), /This was not done/);
+});
+
+test('attack: a form without the token of its session, or from another site, does nothing', async () => {
+  const { cookie, token } = await signIn();
+  const other = await signIn();
+  assert.notEqual(other.token, token);
+  assert.equal((await send({ action: 'restart' }, { cookie })).status, 403);
+  await send({ action: 'restart', token: other.token }, { cookie });
+  await send({ action: 'restart', token: `${token.slice(0, -1)}!` }, { cookie });
+  const foreign = await send({ action: 'restart', token }, { cookie, origin: 'https://mine.moorage.test' });
+  assert.equal(foreign.status, 403);
+  await send({ action: 'restart', token });
+  assert.deepEqual(writes, []);
+});
+
+test('attack: the session of one app opens no other', async () => {
+  const { cookie, token } = await signIn();
+  assert.match((await open(cookie, 'other')).text, /Sign in to manage other/);
+  const response = await send({ action: 'restart', token }, { cookie, slug: 'other' });
+  assert.notEqual(response.status, 303);
+  assert.deepEqual(writes, []);
+});
+
+test('attack: a cookie that was made up, changed, or has expired is no session', () => {
+  let now = Date.now();
+  const sessions = createSessions('secret', () => now);
+  const cookie = sessions.begin(key).split(';')[0] ?? '';
+  const read = (value: string): unknown => sessions.read(new Headers({ cookie: value }));
+  assert.ok(read(`a=1; ${cookie}; b=2`));
+  const [name = '', value = ''] = cookie.split('=');
+  const flipped = `${value.startsWith('A') ? 'B' : 'A'}${value.slice(1)}`;
+  for (const wrong of [
+    '',
+    `${name}=`,
+    `${name}=abc`,
+    `${name}=${flipped}`,
+    `x${cookie}`,
+    `${name}=${value.slice(0, -4)}`,
+  ])
+    assert.equal(read(wrong), undefined, wrong);
+  assert.equal(createSessions('another', () => now).read(new Headers({ cookie })), undefined);
+  now += 3_600_000;
+  assert.equal(read(cookie), undefined);
+});
