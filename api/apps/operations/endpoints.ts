@@ -66,7 +66,7 @@ const storedResult = createStoredViewSchema(appToolResult);
 
 export interface ToolEndpointsOptions {
   readonly directory: Pick<Directory, 'get'>;
-  readonly operationCache: Pick<OperationCache, 'getOperations'>;
+  readonly operationCache: Pick<OperationCache, 'getOperations' | 'waitForDiscovery'>;
   readonly more: OperationTools;
   readonly calls: Pick<AppCalls, 'price'>;
   readonly payerFor: PayerFor;
@@ -93,11 +93,12 @@ export function createToolEndpoints(options: ToolEndpointsOptions): Endpoint[] {
       output: appTools,
       outputDescription: 'The tools, and whether the app answers.',
       problems: [...appProblems.slice(0, 2)],
-      handler({ params }) {
+      async handler({ params }) {
         const target = directory.get(params.slug);
+        await operationCache.waitForDiscovery(target.slug);
         const known = operationCache.getOperations(target);
         const { operations = [], leftOut = 0, fault, answeredAt } = known ?? {};
-        return Promise.resolve({
+        return {
           app: target.slug,
           mcp_url: `${baseUrl}/mcp/${target.slug}`,
           price_usd: formatMoney(calls.price),
@@ -108,7 +109,7 @@ export function createToolEndpoints(options: ToolEndpointsOptions): Endpoint[] {
           variables: [...(target.callerVariables ?? [])],
           ...(answeredAt === undefined ? {} : { answered_at: new Date(answeredAt).toISOString() }),
           ...(fault === undefined ? {} : { fault }),
-        });
+        };
       },
     }),
     defineEndpoint({

@@ -62,6 +62,8 @@ const maxConcurrent = 3;
  */
 const mcpServerLimitMs = 60_000;
 const firstRetryMs = 5_000;
+/** How long a caller waits for the first list of a new app's operations. */
+const firstWaitMs = 10_000;
 /** Checks in a row that fail before an app counts as dead: one may fall into a restart. */
 const failedChecks = 3;
 
@@ -117,6 +119,17 @@ export class OperationCache {
       await (this.#pending.get(target.slug) ?? this.#start(target, agentPaths));
     const operation = findKnown();
     return operation === undefined ? undefined : { target, operation };
+  }
+
+  /** Waits for the first discovery of an app, because this replica may not have queried it yet; at most for `limitMs`. */
+  async waitForDiscovery(slug: string, limitMs = firstWaitMs): Promise<void> {
+    const target = this.#options.directory.find(slug);
+    if (target?.agentPaths === undefined || this.getOperations(target) !== undefined) return;
+    const discovery = this.#pending.get(slug) ?? this.#start(target, target.agentPaths);
+    const over = new AbortController();
+    const signal = AbortSignal.any([over.signal, this.#ending.signal]);
+    await Promise.race([discovery, sleep(limitMs, undefined, { signal }).catch(() => undefined)]);
+    over.abort();
   }
 
   get count(): number {

@@ -65,6 +65,7 @@ export function createOperationTools({
     return operations.map((operation) => ({ target, operation, fault }));
   };
   return {
+    ready: (app) => operationCache.waitForDiscovery(app),
     list: (app) => listCandidates(app).map((candidate) => toListedTool(candidate, price)),
     search({ query, app, limit }: ExternalSearch) {
       const matches = rankCandidates(app === undefined ? operationCache.listAll() : listCandidates(app), query);

@@ -70,9 +70,14 @@ export interface AppOperationOptions {
 }
 
 /** Runs search_tools. @throws Problem (invalid-request, unknown-app, app-not-live) */
-export function searchOperations(given: unknown, { more }: AppOperationOptions, id: string): CallToolResult {
+export async function searchOperations(
+  given: unknown,
+  { more }: AppOperationOptions,
+  id: string,
+): Promise<CallToolResult> {
   const since = performance.now();
   const { query = '', app, limit } = readPart('argument', search, given);
+  if (app !== undefined) await more.ready(app);
   const { found, total } = more.search({ query, app, limit });
   const structuredContent = {
     tool: searchName,

@@ -111,7 +111,7 @@ export class McpToolCalls {
 
   /** Finds a built-in tool, or one of the two that give access to operations of apps. */
   #findOwnTool(name: string): RunCall | undefined {
-    if (name === searchName) return (given, { id }) => Promise.resolve(searchOperations(given, this.#options, id));
+    if (name === searchName) return (given, { id }) => searchOperations(given, this.#options, id);
     if (name === callName)
       return (given, context, asked) => callOperation(given, this.#options, toExternalCall(context, asked));
     const tool = this.#readers.get(name)?.tool;

@@ -430,6 +430,8 @@ export interface FoundTool extends ListedTool {
 
 /** Tools that come and go while the process runs: operations of hosted apps. */
 export interface ExternalTools {
+  /** Resolves when the tools of an app are known, or after a few seconds: it may have gone live a moment ago. */
+  ready(app: string): Promise<void>;
   /** Lists the tools of one app in a stable order. @throws Problem (unknown-app, app-not-live) */
   list(app: string): readonly ListedTool[];
   /** Returns the best matches first, and the total number. @throws Problem (unknown-app, app-not-live) */
@@ -443,6 +445,7 @@ export interface ExternalTools {
 }
 
 export const noExternalTools: ExternalTools = {
+  ready: () => Promise.resolve(),
   list: () => [],
   search: () => ({ found: [], total: 0 }),
   names: () => [],

@@ -491,7 +491,8 @@ test('lists every tool once to a client that follows pages', async () => {
   assert.match((await post('nonsense')).error ?? '', /cursor/);
 });
 
-test('finds an operation that another replica has listed already, and queries its app once', async () => {
+/** A replica that has not queried its one app yet, and how often it has. */
+async function startFresh(): Promise<{ slow: AppsSample; countQueries: () => number }> {
   const slow = await sampleAppsServer({ operationDiscovery: { everyMs: 3_600_000 } });
   let questions = 0;
   await slow.host(
@@ -502,6 +503,11 @@ test('finds an operation that another replica has listed already, and queries it
     },
     (app) => addAgentPaths(app),
   );
+  return { slow, countQueries: () => questions };
+}
+
+test('finds an operation that another replica has listed already, and queries its app once', async () => {
+  const { slow, countQueries } = await startFresh();
   const found = await Promise.all(
     ['fresh__a', 'fresh.a', 'fresh__none', 'fresh', 'none__a'].map(
       async (name) => (await slow.apps.more.find(name)) !== undefined,
@@ -509,6 +515,17 @@ test('finds an operation that another replica has listed already, and queries it
   );
   assert.deepEqual(found, [true, true, false, false, false]);
   assert.equal(await slow.apps.more.find('fresh__none'), undefined);
-  assert.equal(questions, 1);
+  assert.equal(countQueries(), 1);
+  await slow.stop();
+});
+
+test('lists the tools of an app that this replica has not queried yet', async () => {
+  const { slow, countQueries } = await startFresh();
+  const lists = await Promise.all([listAppTools('fresh', slow), listAppTools('fresh', slow)]);
+  assert.deepEqual(
+    lists.flat().map(({ name }) => name),
+    ['fresh__a', 'fresh__a'],
+  );
+  assert.equal(countQueries(), 1);
   await slow.stop();
 });
