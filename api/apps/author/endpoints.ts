@@ -37,6 +37,7 @@ export function createAuthorAppEndpoints(services: AuthorServices): Endpoint[] {
       summary: 'Restart an app',
       description:
         'Starts new pods with the same release. The old ones serve until the new ones are ready; an app with a volume is held for the moment in between.',
+      message: 'The restart begins in a moment.',
       change: (now) => ({ restartedAt: now }),
     }),
     createActionEndpoint(services, {
@@ -44,6 +45,7 @@ export function createAuthorAppEndpoints(services: AuthorServices): Endpoint[] {
       operation: 'suspendApp',
       summary: 'Suspend an app',
       description: 'Stops all replicas and builds. Data and address are kept. Suspending it again changes nothing.',
+      message: 'The app stops in a moment.',
       change: () => ({ suspended: true }),
     }),
     createActionEndpoint(services, {
@@ -51,6 +53,7 @@ export function createAuthorAppEndpoints(services: AuthorServices): Endpoint[] {
       operation: 'resumeApp',
       summary: 'Resume a suspended app',
       description: 'Starts the app again, and builds the newest commit if there is one.',
+      message: 'The app starts in a moment.',
       change: () => ({ suspended: undefined }),
     }),
   ];
@@ -223,6 +226,7 @@ interface SimpleAction {
   readonly operation: string;
   readonly summary: string;
   readonly description: string;
+  readonly message: string;
   /** @param now RFC 3339 */
   readonly change: (now: string) => ControlChange;
 }
@@ -230,7 +234,7 @@ interface SimpleAction {
 const actionView = z.object({ slug: z.string(), message: z.string() });
 
 function createActionEndpoint(services: AuthorServices, action: SimpleAction): Endpoint {
-  const { name, operation, summary, description, change } = action;
+  const { name, operation, summary, description, message, change } = action;
   return defineEndpoint({
     method: 'POST',
     path: `/api/apps/{slug}/${name}`,
@@ -244,7 +248,7 @@ function createActionEndpoint(services: AuthorServices, action: SimpleAction): E
     problems: changeProblems,
     handler: async ({ params }, context) => {
       await changeControl(services, params.slug, context, { action: name }, change);
-      return { slug: params.slug, message: `${summary}: accepted. /api/submit-status shows when it is done.` };
+      return { slug: params.slug, message };
     },
   });
 }
