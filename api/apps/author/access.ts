@@ -64,7 +64,7 @@ export class AuthorAccess {
       throw this.#refuse(
         context,
         appPrivate,
-        `Nothing is shown at this address without a key of the author of ${slug}.`,
+        `Nothing is shown at this address without a key of the author of ${slug}. If you have just pushed the line of your key, wait for its review to end.`,
       );
     return { app, actor: formatActor(hash) };
   }
@@ -157,7 +157,7 @@ export class AuthorAccess {
     const { network } = context.caller();
     for (const known of [...this.#failures.keys()]) this.#listFailures(known);
     this.#failures.set(network, [...this.#listFailures(network), now()]);
-    return new Problem(type, `${detail} If you have just pushed the line, wait for its review to end.`);
+    return new Problem(type, detail);
   }
 }
 
