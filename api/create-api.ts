@@ -245,7 +245,7 @@ export function createApi(options: ApiOptions): Api {
     ...reconciliation.endpoints,
     ...catalog.endpoints,
     ...options.submitting,
-    ...(options.author === undefined ? [] : startAuthorSide(options.author, options.apps.apps, models.ledger)),
+    ...(options.author === undefined ? [] : startAuthorSide(options.author, options.apps, models.ledger)),
   ];
   const pages = startPages({ offer, endpoints: working, models: models.catalog, secret: callers.salt });
   const endpoints = [...working, ...createDiscoveryEndpoints(working, baseUrl, offer, pages)];
@@ -295,12 +295,12 @@ export function createApi(options: ApiOptions): Api {
 
 function startAuthorSide(
   { lookUpKeys, writeControl }: NonNullable<ApiOptions['author']>,
-  apps: DirectoryOptions['apps'],
+  { apps, site }: Pick<DirectoryOptions, 'apps' | 'site'>,
   ledger: Models['ledger'],
 ): Endpoint[] {
   const audit = new AuditLog(() => ledger.get().database);
   const access = new AuthorAccess({ apps, lookUpKeys, audit });
-  return createAuthorAppEndpoints({ apps, access, audit, writeControl });
+  return createAuthorAppEndpoints({ apps, site, access, audit, writeControl });
 }
 
 /** Paths that programs call and read, whatever site their page is of. Our own pages are not among them, nor is what has its own guard. */

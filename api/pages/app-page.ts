@@ -135,7 +135,9 @@ function renderActions({ slug, state, url, status_url: status }: ProjectDetail, 
   ${statusPath === undefined ? '' : html`<a class="button quiet" href="${statusPath}">${visit.text.app.status}</a>`}
   ${
     statusPath !== undefined && visit.site.isServed('/apps/{slug}/manage')
-      ? html`<a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}/manage`)}">${visit.text.app.manage}</a>`
+      ? html`<a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}/manage`)}"
+          >${visit.text.app.manage}</a
+        >`
       : ''
   }`;
 }

@@ -13,6 +13,7 @@ import {
   type Page,
 } from './page.ts';
 import {
+  renderBadge,
   renderCode,
   renderCommit,
   renderEnglish,
@@ -198,14 +199,16 @@ async function buildManagePage(
   return {
     title: text.manage.title(slug),
     isPrivate: true,
-    json: `/api/apps/${encodeURIComponent(slug)}`,
     ...(problem === undefined ? {} : { status: problem.type.status }),
-    main: html`<h1>${text.manage.title(slug)}</h1>
+    main: html`<div class="heading">
+        <h1>${text.manage.title(slug)}</h1>
+        ${renderBadge(app.status, visit)}
+      </div>
       ${problem === undefined ? '' : renderErrorSummary(text.manage.refused, problem, [], visit)}
       ${problem === undefined && done !== undefined && actions.has(done) ? html`<p class="notice live" role="status">${text.manage.done}</p>` : ''}
       ${renderFacts([
         [text.app.source, app.repository],
-        [text.manage.state, app.suspended ? text.manage.suspended : text.manage.running],
+        [text.manage.state, renderEnglish(app.message, visit)],
       ])}
       <p class="actions">
         <a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${text.manage.publicPage}</a>

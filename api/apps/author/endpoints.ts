@@ -1,11 +1,14 @@
 // The endpoints with which an author runs an app: a key for it, its private side, and what the author does with it.
 import { z } from 'zod';
 import { isSuspended } from '../../../crds/control.ts';
+import type { AppsSite } from '../../../crds/names.ts';
+import { toPublicStatus } from '../../../crds/public-status.ts';
 import { createAuthorKey, ownershipFile } from '../../../lib/ownership-file.ts';
 import { createUnknownNameProblem } from '../../../lib/problem.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
 import { type CallContext, clusterUnavailable, defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { type App, type AppIndex, readRepository } from '../hosted-apps.ts';
+import { describeStatus, resolveUrl } from '../status-view.ts';
 import { actionProblems, readingProblems, unknownApp } from '../problems.ts';
 import { type ActionName, type AuthorAccess, formatAppKeyLine } from './access.ts';
 import type { AuditLog } from './audit.ts';
@@ -13,6 +16,7 @@ import type { ControlChange, WriteControl } from './control.ts';
 
 export interface AuthorServices {
   readonly apps: Pick<AppIndex, 'get' | 'listAll'>;
+  readonly site: AppsSite;
   readonly access: AuthorAccess;
   readonly audit: AuditLog;
   readonly writeControl: WriteControl;
@@ -116,6 +120,9 @@ const releaseView = z.object({
 export const ownAppView = z.object({
   slug: z.string(),
   repository: z.string(),
+  status: z.enum(['live', 'in_pipeline', 'rejected']),
+  message: z.string().describe('The status in a sentence.'),
+  url: z.string(),
   suspended: z.boolean(),
   control: z
     .object({
@@ -133,7 +140,7 @@ export const ownAppView = z.object({
   releases: z.array(releaseView).describe('Kept releases, the newest first.'),
 });
 
-function createAppEndpoint({ access }: AuthorServices): Endpoint {
+function createAppEndpoint({ access, site }: AuthorServices): Endpoint {
   return defineEndpoint({
     method: 'GET',
     path: '/api/apps/{slug}',
@@ -147,15 +154,20 @@ function createAppEndpoint({ access }: AuthorServices): Endpoint {
     returnsCallerData: true,
     problems: readingProblems,
     head: 'as GET',
-    handler: async ({ params }, context) => Promise.resolve(toAppView(access.identify(params.slug, context).app)),
+    handler: async ({ params }, context) => Promise.resolve(toAppView(access.identify(params.slug, context).app, site)),
   });
 }
 
-function toAppView(app: App): z.input<typeof ownAppView> {
+function toAppView(app: App, site: AppsSite): z.input<typeof ownAppView> {
+  const status = toPublicStatus(app);
+  const url = resolveUrl(app, site);
   const { releases = [], served } = app.status ?? {};
   return {
     slug: app.metadata.name,
     repository: readRepository(app).url,
+    status: status.status,
+    message: describeStatus(status, url, app.status?.source?.commit),
+    url,
     suspended: isSuspended(app.spec),
     control: app.spec.control ?? {},
     releases: releases.map(({ commit, image, readyAt, goodAt, crashedAt }) => ({

@@ -13,8 +13,6 @@ export const manage = {
     'Ask for a key, commit its line to .moorage-owner at the top of the default branch, and push. The key opens this page as soon as the commit was reviewed. Remove the line to revoke the key.',
   done: 'Done. The status follows in a few seconds.',
   state: 'State',
-  running: 'Not suspended',
-  suspended: 'Suspended',
   publicPage: 'Public page',
   control: 'Control',
   actions: { restart: 'Restart', suspend: 'Suspend', resume: 'Resume' },

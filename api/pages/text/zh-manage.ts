@@ -15,8 +15,6 @@ export const manage: Text['manage'] = {
     '申请密钥，将对应的行提交到默认分支根目录的 .moorage-owner 并推送。该版本通过审查后，密钥即可打开此页面。删除该行即可撤销密钥。',
   done: '已完成。状态会在几秒内更新。',
   state: '状态',
-  running: '未暂停',
-  suspended: '已暂停',
   publicPage: '公开页面',
   control: '控制',
   actions: { restart: '重启', suspend: '暂停', resume: '恢复' },
