@@ -25,10 +25,12 @@ export interface ServiceAccount {
 }
 
 export interface AskOptions {
-  readonly method?: 'GET' | 'HEAD' | 'POST';
+  readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly json?: unknown;
+  /** Sent as it is. */
+  readonly text?: string;
 }
 
 /** How a submission ended, and all that was printed on the way. */
@@ -87,7 +89,7 @@ export class Victim {
     return this.#namespace;
   }
 
-  async ask(path: string | URL, { method = 'GET', headers = {}, json }: AskOptions = {}): Promise<Answer> {
+  async ask(path: string | URL, { method = 'GET', headers = {}, json, text }: AskOptions = {}): Promise<Answer> {
     const {
       statusCode,
       headers: answered,
@@ -96,7 +98,7 @@ export class Victim {
       dispatcher: this.#agent,
       method,
       headers: { ...headers, ...(json === undefined ? {} : { 'content-type': 'application/json' }) },
-      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+      ...(json === undefined ? (text === undefined ? {} : { body: text }) : { body: JSON.stringify(json) }),
     });
     return { status: statusCode, headers: answered, body: await body.text() };
   }

@@ -1,6 +1,7 @@
 // Every attack, in the order in which they are tried and printed: the quick ones first.
 import type { Attack } from '../attack.ts';
 import { appAttacks } from './apps.ts';
+import { authorAttacks } from './authors.ts';
 import { buildAttacks } from './builds.ts';
 import { callerAttacks } from './callers.ts';
 import { installationAttacks } from './installation.ts';
@@ -16,6 +17,7 @@ export const attacks: readonly Attack[] = [
   ...installationAttacks,
   ...moneyAttacks,
   ...appAttacks,
+  ...authorAttacks,
   ...secretAttacks,
   ...buildAttacks,
 ];
