@@ -144,6 +144,8 @@ export async function runOperator(): Promise<void> {
 
 /** Concurrent lookups for submissions; git keeps a server's answer in memory. */
 const maximumLookups = 4;
+/** Commits whose author keys are kept. */
+const maximumKnown = 1_000;
 
 /** Answers the API, which requests the newest commit of a repository before it takes a name for it, and its author keys. */
 function createLookupRoutes(
@@ -152,14 +154,21 @@ function createLookupRoutes(
   log: Logger,
 ): Record<string, RequestListener> {
   if (token === undefined) return {};
+  /** A commit does not change, so its file is fetched once. */
+  const known = new Map<string, readonly string[]>();
   const resolve = async (repository: Repository, keys: boolean): Promise<LookupAnswer> => {
     const revision = await resolveRevision({ repository }, gitReadSecret);
     if (!keys || !revision.ok || repository.package !== undefined) return revision;
     const { commit } = revision;
-    const query = { repository, commit, name: ownershipFile, maximumBytes: maximumOwnershipBytes };
+    const subject = `${repository.url} ${commit}`;
     try {
-      const text = await readRemoteFile({ ...query, readSecret: gitReadSecret });
-      return { ...revision, authorKeys: findAuthorKeyHashes(text ?? '') };
+      const query = { repository, commit, name: ownershipFile, maximumBytes: maximumOwnershipBytes };
+      const authorKeys =
+        known.get(subject) ??
+        findAuthorKeyHashes((await readRemoteFile({ ...query, readSecret: gitReadSecret })) ?? '');
+      if (known.size >= maximumKnown) known.clear();
+      known.set(subject, authorKeys);
+      return { ...revision, authorKeys: [...authorKeys] };
     } catch (error) {
       log.warn({ err: error, repository: repository.url }, 'author keys could not be read');
       return revision;

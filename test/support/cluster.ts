@@ -55,7 +55,7 @@ export interface Answer {
 /** One request through the gateway, certificate checked against the local authority. */
 export async function get(
   url: URL,
-  init: { method?: 'GET' | 'POST'; headers?: Record<string, string>; body?: string } = {},
+  init: { method?: 'GET' | 'POST' | 'PUT' | 'DELETE'; headers?: Record<string, string>; body?: string } = {},
 ): Promise<Answer> {
   const response = await request(url, { dispatcher: agent, method: 'GET', ...init });
   return { status: response.statusCode, body: await response.body.text(), headers: response.headers };

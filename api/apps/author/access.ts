@@ -82,7 +82,8 @@ export class AuthorAccess {
     work: (authorized: AuthorizedApp) => Promise<Result>,
   ): Promise<Result> {
     const { app, hash } = this.#readKey(slug, context);
-    if (hash === undefined || !(await this.#isCurrent(app, hash)))
+    // Nothing is fetched for a key that no reviewed commit has: anybody can send one.
+    if (hash === undefined || !listKeys(app).includes(hash) || !(await this.#isCurrent(app, hash)))
       throw this.#refuse(
         context,
         notAuthor,

@@ -106,6 +106,12 @@ test('attack: a key whose line was removed changes nothing, although the reviewe
   assert.deepEqual([status, kind, writes], [403, 'not-author', []]);
 });
 
+test('attack: nothing is fetched for a key that no reviewed commit has', async () => {
+  const authorization = `Bearer ${other}`;
+  const { status, kind } = await ask('mine/suspend', { method: 'POST', authorization, address: '203.0.117.1' });
+  assert.deepEqual([status, kind, lookups, writes], [403, 'not-author', 0, []]);
+});
+
 test('a repository that cannot be read changes nothing, and says so', async () => {
   newest = { ok: false, rule: 'source/repository-unreachable', message: 'No answer.', fix: '', final: false };
   const { status, kind } = await ask('mine/suspend', { method: 'POST' });
