@@ -1,9 +1,10 @@
-// The page on which an author runs an app: sign-in with the author key, actions, releases, and the audit log. Each action is a
-// form with the token of the session, and calls the endpoint that programs call.
+// The page on which an author runs an app: sign-in with the author key, and what each of its forms does. A form carries the
+// token of the session, and calls the endpoint that programs call.
 import type { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
-import { auditView, ownAppView } from '../apps/index.ts';
-import { type Endpoint, type Html, html, type RequestContext } from '../http/index.ts';
+import { appCrashesView, appLogView, auditView, ownAppView, secretsView, settingsView } from '../apps/index.ts';
+import { createValidationProblem, type Endpoint, html, type RequestContext } from '../http/index.ts';
+import { type ManageContent, type OwnApp, renderManagePage } from './manage-sections.ts';
 import {
   type Calls,
   createPageEndpoint,
@@ -12,35 +13,31 @@ import {
   redirectTo,
   type Page,
 } from './page.ts';
-import {
-  renderBadge,
-  renderCode,
-  renderCommit,
-  renderEnglish,
-  renderErrorSummary,
-  renderFacts,
-  renderMissing,
-  renderTable,
-  renderTextField,
-} from './parts.ts';
+import { renderCode, renderErrorSummary, renderTextField } from './parts.ts';
 import type { Session, Sessions } from './session.ts';
 import { readField, type PageSite, type Visit } from './visit.ts';
 
 const path = '/apps/{slug}/manage';
 const endpointPath = '/api/apps/{slug}';
 
-type OwnApp = z.output<typeof ownAppView>;
+type FormReader = (name: string) => string;
 
 /** An action of the page: the endpoint that it calls, and what of the form it sends. */
 interface PageAction {
   readonly call: EndpointAction;
-  readonly toBody?: (read: (name: string) => string) => unknown;
+  readonly toBody?: ((read: FormReader) => unknown) | undefined;
+  /** Parameters of its path, besides the slug. */
+  readonly toParams?: ((read: FormReader) => Readonly<Record<string, string>>) | undefined;
 }
 
 /** What this installation offers to authors. */
 interface Services {
   readonly readApp: EndpointCall<OwnApp>;
   readonly readAudit: EndpointCall<z.output<typeof auditView>> | undefined;
+  readonly readSecrets: EndpointCall<z.output<typeof secretsView>> | undefined;
+  readonly readSettings: EndpointCall<z.output<typeof settingsView>> | undefined;
+  readonly readLog: EndpointCall<z.output<typeof appLogView>> | undefined;
+  readonly readCrashes: EndpointCall<z.output<typeof appCrashesView>> | undefined;
   readonly actions: ReadonlyMap<string, PageAction>;
   readonly sessions: Sessions;
 }
@@ -51,6 +48,10 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
   const services: Services = {
     readApp,
     readAudit: calls.find('GET', `${endpointPath}/audit`, auditView),
+    readSecrets: calls.find('GET', `${endpointPath}/secrets`, secretsView),
+    readSettings: calls.find('GET', `${endpointPath}/settings`, settingsView),
+    readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
+    readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
     actions: findActions(calls),
     sessions,
   };
@@ -78,7 +79,11 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
       summary: 'What an author does with an app, by form',
       formLimit: 256 * 1024,
       async render({ params: { slug = '' }, form }, visit, context) {
-        const read = (name: string): string => (readField(form, name) ?? '').trim();
+        const read = (name: string): string => {
+          const text = (readField(form, name) ?? '').replaceAll('\r\n', '\n');
+          // The spaces of a secret may matter.
+          return name === 'value' ? text : text.trim();
+        };
         const action = read('action');
         const here = visit.link(toManagePath(slug));
         if (action === 'sign-in') return signIn(services, slug, read('key'), visit, context);
@@ -89,7 +94,9 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
         const found = services.actions.get(action);
         if (found === undefined) return redirectTo(here);
         try {
-          await found.call(context, { params: { slug }, body: found.toBody?.(read), key: session.key });
+          if (action === 'delete' && read('slug') !== slug) throw createConfirmationProblem(slug);
+          const params = { slug, ...found.toParams?.(read) };
+          await found.call(context, { params, body: found.toBody?.(read), key: session.key });
         } catch (error) {
           if (!(error instanceof Problem)) throw error;
           return buildManagePage(services, { slug, session, problem: error }, visit, context);
@@ -106,17 +113,54 @@ function toManagePath(slug: string): string {
 
 /** The actions whose endpoints exist here. */
 function findActions(calls: Calls): ReadonlyMap<string, PageAction> {
-  const known: readonly (readonly [name: string, toBody?: PageAction['toBody']])[] = [
-    ['restart'],
-    ['suspend'],
-    ['resume'],
-  ];
   return new Map(
-    known.flatMap(([name, toBody]) => {
-      const call = calls.findAction('POST', `${endpointPath}/${name}`);
-      return call === undefined ? [] : [[name, { call, ...(toBody === undefined ? {} : { toBody }) }] as const];
+    actions.flatMap(([name, method, subpath, sent = {}]) => {
+      const call = calls.findAction(method, `${endpointPath}${subpath}`);
+      return call === undefined ? [] : [[name, { call, ...sent }] as const];
     }),
   );
+}
+
+const toNameParameter = (read: FormReader): Readonly<Record<string, string>> => ({ name: read('name') });
+
+/** Each action by the name that its button sends. */
+const actions: readonly (readonly [
+  name: string,
+  method: 'POST' | 'PUT' | 'DELETE',
+  subpath: string,
+  sent?: Omit<PageAction, 'call'>,
+])[] = [
+  ['restart', 'POST', '/restart'],
+  ['suspend', 'POST', '/suspend'],
+  ['resume', 'POST', '/resume'],
+  ['deploy', 'POST', '/deploy'],
+  ['rebuild', 'POST', '/rebuild', { toBody: () => ({ cache: true }) }],
+  ['rebuild-without-cache', 'POST', '/rebuild', { toBody: () => ({ cache: false }) }],
+  ['rollback', 'POST', '/rollback', { toBody: (read) => ({ commit: read('commit') }) }],
+  ['restore', 'POST', '/restore'],
+  ['set-secret', 'PUT', '/secrets/{name}', { toParams: toNameParameter, toBody: (read) => ({ value: read('value') }) }],
+  ['delete-secret', 'DELETE', '/secrets/{name}', { toParams: toNameParameter }],
+  ['change-settings', 'PUT', '/settings', { toBody: readSettingsForm }],
+  ['delete', 'DELETE', ''],
+];
+
+/** The settings in a form; an empty field removes one. */
+function readSettingsForm(read: FormReader): unknown {
+  const toText = (name: string): string | null => (read(name) === '' ? null : read(name));
+  const replicas = read('replicas');
+  const env = read('env')
+    .split(/\r?\n/)
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const [name = '', ...value] = line.split('=');
+      return { name: name.trim(), value: value.join('=') };
+    });
+  return {
+    replicas: replicas === '' ? null : Number(replicas),
+    idleAfter: toText('idleAfter'),
+    healthPath: toText('healthPath'),
+    env: env.length === 0 ? null : env,
+  };
 }
 
 async function signIn(
@@ -169,115 +213,35 @@ function buildSignInPage(slug: string, problem: Problem | undefined, visit: Visi
   };
 }
 
-interface ManageContent {
-  readonly slug: string;
-  readonly session: Session;
-  readonly problem?: Problem;
+/** Deletion is confirmed by typing the app's name. */
+function createConfirmationProblem(slug: string): Problem {
+  const message = 'is not the name of the app';
+  return createValidationProblem([{ in: 'body', field: 'slug', message, fix: `Enter ${slug}.` }]);
 }
 
 /** @throws Problem (app-private) if the key of the session does not open this app */
 async function buildManagePage(
-  { readApp, readAudit, actions }: Services,
-  { slug, session, problem }: ManageContent,
+  services: Services,
+  { slug, session, problem }: { readonly slug: string; readonly session: Session; readonly problem?: Problem },
   visit: Visit,
   context: RequestContext,
 ): Promise<Page> {
-  const { text } = visit;
   const input = { params: { slug }, key: session.key };
-  const app = await readApp(context, input);
-  const audit = await readAudit?.(context, { ...input, query: { limit: '20' } });
-  const done = readField(visit.query, 'done');
-  const render: ActionRenderer = (name, content = html``, label) =>
-    actions.has(name)
-      ? html`<form method="post" action="${visit.link(toManagePath(slug))}">
-          <input type="hidden" name="token" value="${session.csrf}" />${content}
-          <button type="submit" class="quiet" name="action" value="${name}">
-            ${label ?? text.manage.actions[name as keyof typeof text.manage.actions]}
-          </button>
-        </form>`
-      : html``;
-  return {
-    title: text.manage.title(slug),
-    isPrivate: true,
-    ...(problem === undefined ? {} : { status: problem.type.status }),
-    main: html`<div class="heading">
-        <h1>${text.manage.title(slug)}</h1>
-        ${renderBadge(app.status, visit)}
-      </div>
-      ${problem === undefined ? '' : renderErrorSummary(text.manage.refused, problem, [], visit)}
-      ${problem === undefined && done !== undefined && actions.has(done) ? html`<p class="notice live" role="status">${text.manage.done}</p>` : ''}
-      ${renderFacts([
-        [text.app.source, app.repository],
-        [text.manage.state, renderEnglish(app.message, visit)],
-      ])}
-      <p class="actions">
-        <a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${text.manage.publicPage}</a>
-      </p>
-      <section aria-labelledby="control">
-        <h2 id="control">${text.manage.control}</h2>
-        <div class="actions">${app.suspended ? render('resume') : html`${render('restart')} ${render('suspend')}`}</div>
-      </section>
-      ${renderReleases(app, visit)} ${audit === undefined ? '' : renderAudit(audit.entries, visit)}
-      <form method="post" action="${visit.link(toManagePath(slug))}">
-        <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
-      </form>`,
+  const app: OwnApp = await services.readApp(context, input);
+  const search = readField(visit.query, 'search') ?? '';
+  const [audit, secrets, settings, log, crashes] = await Promise.all([
+    services.readAudit?.(context, { ...input, query: { limit: '20' } }),
+    services.readSecrets?.(context, input),
+    services.readSettings?.(context, input),
+    services.readLog?.(context, { ...input, query: { tail: '200', ...(search === '' ? {} : { search }) } }),
+    services.readCrashes?.(context, input),
+  ]);
+  const content: ManageContent = {
+    ...{ slug, app, audit, secrets, settings, log, crashes, search, problem },
+    path: visit.link(toManagePath(slug)),
+    token: session.csrf,
+    actions: new Set(services.actions.keys()),
+    done: readField(visit.query, 'done'),
   };
-}
-
-/** Renders the button of an action, with the fields that its form has; nothing if this installation does not offer it. */
-type ActionRenderer = (name: string, content?: Html, label?: string) => Html;
-
-function renderReleases({ releases }: OwnApp, visit: Visit): Html {
-  const { text, format } = visit;
-  return html`<section aria-labelledby="releases">
-    <h2 id="releases">${text.manage.releases}</h2>
-    ${
-      releases.length === 0
-        ? html`<p class="empty">${text.manage.noReleases}</p>`
-        : renderTable(
-            text.manage.releases,
-            [
-              { title: text.app.commit },
-              { title: text.manage.readyAt },
-              { title: text.manage.crashedAt },
-              { title: text.manage.state },
-            ],
-            releases.map(({ commit, ready_at: readyAt, crashed_at: crashedAt, serving, good }) => [
-              renderCommit(commit),
-              format.dateTime(readyAt),
-              crashedAt === undefined ? renderMissing(visit) : format.dateTime(crashedAt),
-              serving ? text.manage.serving : good ? text.manage.good : text.manage.unproven,
-            ]),
-          )
-    }
-  </section>`;
-}
-
-function renderAudit(entries: z.output<typeof auditView>['entries'], visit: Visit): Html {
-  const { text, format } = visit;
-  return html`<section aria-labelledby="audit">
-    <h2 id="audit">${text.manage.audit}</h2>
-    <p>${text.manage.auditLead}</p>
-    ${
-      entries.length === 0
-        ? html`<p class="empty">${text.manage.noAudit}</p>`
-        : renderTable(
-            text.manage.audit,
-            [
-              { title: text.manage.at },
-              { title: text.manage.action },
-              { title: text.manage.detail },
-              { title: text.manage.actor },
-              { title: text.manage.outcome },
-            ],
-            entries.map(({ at, action, detail, actor, outcome }) => [
-              format.dateTime(at),
-              html`<code>${action}</code>`,
-              Object.keys(detail).length === 0 ? renderMissing(visit) : html`<code>${JSON.stringify(detail)}</code>`,
-              html`<code>${actor}</code>`,
-              renderEnglish(outcome, visit),
-            ]),
-          )
-    }
-  </section>`;
+  return renderManagePage(content, visit);
 }

@@ -1,0 +1,326 @@
+// What the author's page of an app shows: control, releases, secrets, settings, log, crashes, the audit log and the end.
+import type { z } from 'zod';
+import type { Problem } from '../../lib/problem.ts';
+import type { appCrashesView, appLogView, auditView, ownAppView, secretsView, settingsView } from '../apps/index.ts';
+import { type Html, html } from '../http/index.ts';
+import type { Page } from './page.ts';
+import {
+  renderAuthored,
+  renderBadge,
+  renderCode,
+  renderCommit,
+  renderEnglish,
+  renderErrorSummary,
+  renderFacts,
+  renderMissing,
+  renderTable,
+  renderTextField,
+} from './parts.ts';
+import type { Visit } from './visit.ts';
+
+export type OwnApp = z.output<typeof ownAppView>;
+
+/** What the page is made of; a part that this installation does not have is undefined. */
+export interface ManageContent {
+  readonly slug: string;
+  readonly app: OwnApp;
+  readonly audit: z.output<typeof auditView> | undefined;
+  readonly secrets: z.output<typeof secretsView> | undefined;
+  readonly settings: z.output<typeof settingsView> | undefined;
+  readonly log: z.output<typeof appLogView> | undefined;
+  readonly crashes: z.output<typeof appCrashesView> | undefined;
+  /** What the log is searched for. */
+  readonly search: string;
+  /** Why the last action was refused. */
+  readonly problem: Problem | undefined;
+  /** The action that was carried out. */
+  readonly done: string | undefined;
+  /** Address of the page, to which its forms are sent. */
+  readonly path: string;
+  /** Token of the session. */
+  readonly token: string;
+  /** Actions that this installation offers. */
+  readonly actions: ReadonlySet<string>;
+}
+
+const formFields = ['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug'];
+
+export function renderManagePage(content: ManageContent, visit: Visit): Page {
+  const { slug, app, problem, done, actions } = content;
+  const { text } = visit;
+  const isDone = problem === undefined && done !== undefined && actions.has(done);
+  return {
+    title: text.manage.title(slug),
+    isPrivate: true,
+    ...(problem === undefined ? {} : { status: problem.type.status }),
+    main: html`<div class="heading">
+        <h1>${text.manage.title(slug)}</h1>
+        ${renderBadge(app.status, visit)}
+      </div>
+      ${problem === undefined ? '' : renderErrorSummary(text.manage.refused, problem, formFields, visit)}
+      ${isDone ? html`<p class="notice live" role="status">${text.manage.done}</p>` : ''}
+      ${renderFacts([
+        [text.app.source, app.repository],
+        [text.manage.state, renderEnglish(app.message, visit)],
+      ])}
+      <p class="actions">
+        <a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${text.manage.publicPage}</a>
+      </p>
+      ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderSecrets(content, visit)}
+      ${renderSettings(content, visit)} ${renderLog(content, visit)} ${renderCrashes(content, visit)}
+      ${renderAudit(content, visit)} ${renderEnd(content, visit)}
+      <form method="post" action="${content.path}">
+        <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
+      </form>`,
+  };
+}
+
+type ActionName = keyof Visit['text']['manage']['actions'];
+
+/** A form with the button of an action; nothing if this installation does not offer it. */
+function renderAction(
+  { path, token, actions }: ManageContent,
+  name: ActionName,
+  { text }: Visit,
+  fields: Html = html``,
+): Html {
+  if (!actions.has(name)) return html``;
+  return html`<form method="post" action="${path}">
+    <input type="hidden" name="token" value="${token}" />${fields}
+    <button type="submit" class="quiet" name="action" value="${name}">${text.manage.actions[name]}</button>
+  </form>`;
+}
+
+function renderHidden(name: string, value: string): Html {
+  return html`<input type="hidden" name="${name}" value="${value}" />`;
+}
+
+function renderControl(content: ManageContent, visit: Visit): Html {
+  const { app } = content;
+  const names: ActionName[] =
+    app.control.deleteAfter !== undefined
+      ? []
+      : app.suspended
+        ? ['resume']
+        : ['restart', 'suspend', 'deploy', 'rebuild', 'rebuild-without-cache'];
+  if (names.length === 0) return html``;
+  return html`<section aria-labelledby="control">
+    <h2 id="control">${visit.text.manage.control}</h2>
+    ${app.control.release === undefined ? '' : html`<p>${visit.text.manage.pinned(app.control.release.slice(0, 8))}</p>`}
+    <div class="actions">${names.map((name) => renderAction(content, name, visit))}</div>
+  </section>`;
+}
+
+function renderReleases(content: ManageContent, visit: Visit): Html {
+  const { text, format } = visit;
+  const { releases } = content.app;
+  const rows = releases.map(({ commit, ready_at: readyAt, crashed_at: crashedAt, serving, good }) => [
+    renderCommit(commit),
+    format.dateTime(readyAt),
+    crashedAt === undefined ? renderMissing(visit) : format.dateTime(crashedAt),
+    serving ? text.manage.serving : good ? text.manage.good : text.manage.unproven,
+    serving ? renderMissing(visit) : renderAction(content, 'rollback', visit, renderHidden('commit', commit)),
+  ]);
+  return html`<section aria-labelledby="releases">
+    <h2 id="releases">${text.manage.releases}</h2>
+    ${
+      rows.length === 0
+        ? html`<p class="empty">${text.manage.noReleases}</p>`
+        : renderTable(
+            text.manage.releases,
+            [
+              { title: text.app.commit },
+              { title: text.manage.readyAt },
+              { title: text.manage.crashedAt },
+              { title: text.manage.state },
+              { title: text.manage.action },
+            ],
+            rows,
+          )
+    }
+  </section>`;
+}
+
+function renderSecrets(content: ManageContent, visit: Visit): Html {
+  const { secrets: view, problem } = content;
+  if (view === undefined) return html``;
+  const { text } = visit;
+  const rows = view.secrets.map(({ name, version }) => [
+    html`<code>${name}</code>`,
+    String(version),
+    renderAction(content, 'delete-secret', visit, renderHidden('name', name)),
+  ]);
+  const [missing] = view.missing;
+  const name = {
+    ...{ name: 'name', label: text.manage.secretName, help: text.manage.secretNameHelp, maxLength: 128 },
+    ...{ value: missing?.name ?? '', isRequired: true },
+  };
+  return html`<section aria-labelledby="secrets">
+    <h2 id="secrets">${text.manage.secrets}</h2>
+    <p>${text.manage.secretsLead}</p>
+    ${
+      view.missing.length === 0
+        ? ''
+        : html`<p class="notice in_pipeline">${text.manage.missing}</p>
+            <ul>
+              ${view.missing.map(({ name: variable, reason }) => html`<li><code>${variable}</code>: ${renderEnglish(reason, visit)}</li>`)}
+            </ul>`
+    }
+    ${
+      rows.length === 0
+        ? ''
+        : renderTable(
+            text.manage.secrets,
+            [{ title: text.manage.secretName }, { title: text.manage.version }, { title: text.manage.action }],
+            rows,
+          )
+    }
+    <form class="panel" method="post" action="${content.path}">
+      ${renderHidden('token', content.token)} ${renderTextField(name, problem?.errors ?? [], visit)}
+      <div class="field">
+        <label for="value">${text.manage.value}</label>
+        <p class="help" id="value-help">${text.manage.valueHelp}</p>
+        <textarea
+          id="value"
+          name="value"
+          rows="2"
+          required
+          autocomplete="off"
+          spellcheck="false"
+          aria-describedby="value-help"
+        ></textarea>
+      </div>
+      <button type="submit" name="action" value="set-secret">${text.manage.actions['set-secret']}</button>
+    </form>
+  </section>`;
+}
+
+function renderSettings(content: ManageContent, visit: Visit): Html {
+  const { settings: view, problem } = content;
+  if (view === undefined) return html``;
+  const { text } = visit;
+  const { env = [], replicas, idleAfter = '', healthPath = '' } = view.settings;
+  const errors = problem?.errors ?? [];
+  const fields = [
+    {
+      ...{ name: 'replicas', label: text.manage.replicas, maxLength: 2 },
+      ...{ help: text.manage.replicasHelp(String(view.maximum_replicas)), value: replicas?.toString() ?? '' },
+    },
+    {
+      name: 'idleAfter',
+      label: text.manage.idleAfter,
+      help: text.manage.idleAfterHelp,
+      value: idleAfter,
+      maxLength: 20,
+    },
+    {
+      ...{ name: 'healthPath', label: text.manage.healthPath, help: text.manage.healthPathHelp },
+      ...{ value: healthPath, maxLength: 200 },
+    },
+  ];
+  return html`<section aria-labelledby="settings">
+    <h2 id="settings">${text.manage.settings}</h2>
+    <p>${text.manage.settingsLead}</p>
+    <form class="panel" method="post" action="${content.path}">
+      ${renderHidden('token', content.token)} ${fields.map((field) => renderTextField(field, errors, visit))}
+      <div class="field">
+        <label for="env">${text.manage.env}</label>
+        <p class="help" id="env-help">${text.manage.envHelp}</p>
+        <textarea id="env" name="env" rows="4" autocomplete="off" spellcheck="false" aria-describedby="env-help">
+${env.map(({ name, value }) => `${name}=${value}`).join('\n')}</textarea>
+      </div>
+      <button type="submit" name="action" value="change-settings">${text.manage.actions['change-settings']}</button>
+    </form>
+  </section>`;
+}
+
+function renderLog({ log, search, path }: ManageContent, visit: Visit): Html {
+  if (log === undefined) return html``;
+  const { text } = visit;
+  const lines = log.lines.map(({ at, component, line }) => `${at.slice(0, 19)}Z ${component}  ${line}`);
+  const field = {
+    ...{ name: 'search', label: text.manage.search, help: text.manage.searchHelp },
+    ...{ value: search, maxLength: 200 },
+  };
+  return html`<section aria-labelledby="log">
+    <h2 id="log">${text.manage.log}</h2>
+    <form method="get" action="${path}#log">
+      ${renderTextField(field, [], visit)}
+      <button type="submit" class="quiet">${text.manage.find}</button>
+    </form>
+    ${lines.length === 0 ? html`<p class="empty">${text.manage.noLog}</p>` : renderCode(lines.join('\n'), text.manage.log, 'end')}
+  </section>`;
+}
+
+function renderCrashes({ crashes: view }: ManageContent, visit: Visit): Html {
+  if (view === undefined || view.crashes.length === 0) return html``;
+  const { text, format } = visit;
+  return html`<section aria-labelledby="crashes">
+    <h2 id="crashes">${text.manage.crashes}</h2>
+    ${view.crashes.slice(0, 5).map(
+      ({ at, component, exit_code: code, reason, lines }) =>
+        html`<details>
+          <summary>
+            ${format.dateTime(at)}: <code>${component}</code>, ${renderEnglish(reason, visit)},
+            ${text.manage.exitCode(String(code))}
+          </summary>
+          ${lines.length === 0 ? html`<p class="empty">${text.manage.noLog}</p>` : renderCode(lines.map(({ line }) => line).join('\n'), text.manage.crashes, 'end')}
+        </details>`,
+    )}
+  </section>`;
+}
+
+function renderAudit({ audit }: ManageContent, visit: Visit): Html {
+  if (audit === undefined) return html``;
+  const { text, format } = visit;
+  return html`<section aria-labelledby="audit">
+    <h2 id="audit">${text.manage.audit}</h2>
+    <p>${text.manage.auditLead}</p>
+    ${
+      audit.entries.length === 0
+        ? html`<p class="empty">${text.manage.noAudit}</p>`
+        : renderTable(
+            text.manage.audit,
+            [
+              { title: text.manage.at },
+              { title: text.manage.action },
+              { title: text.manage.detail },
+              { title: text.manage.actor },
+              { title: text.manage.outcome },
+            ],
+            audit.entries.map(({ at, action, detail, actor, outcome }) => [
+              format.dateTime(at),
+              html`<code>${action}</code>`,
+              Object.keys(detail).length === 0
+                ? renderMissing(visit)
+                : html`<code>${renderAuthored(JSON.stringify(detail))}</code>`,
+              html`<code>${actor}</code>`,
+              renderEnglish(outcome, visit),
+            ]),
+          )
+    }
+  </section>`;
+}
+
+/** Deleting the app, or restoring one that was deleted. */
+function renderEnd(content: ManageContent, visit: Visit): Html {
+  const { app, actions, problem } = content;
+  const { text } = visit;
+  const { deleteAfter } = app.control;
+  if (deleteAfter !== undefined)
+    return html`<section aria-labelledby="end">
+      <h2 id="end">${text.manage.deleted}</h2>
+      <p>${text.manage.deletedLead} ${visit.format.dateTime(deleteAfter)}</p>
+      ${renderAction(content, 'restore', visit)}
+    </section>`;
+  if (!actions.has('delete')) return html``;
+  const field = {
+    ...{ name: 'slug', label: text.manage.confirm, help: text.manage.confirmHelp, value: '' },
+    ...{ maxLength: 63, isRequired: true },
+  };
+  return html`<section aria-labelledby="end">
+    <h2 id="end">${text.manage.end}</h2>
+    <p>${text.manage.endLead}</p>
+    ${renderAction(content, 'delete', visit, renderTextField(field, problem?.errors ?? [], visit))}
+  </section>`;
+}
