@@ -335,7 +335,7 @@ function toUnknownField(path: Path): SettingProblem {
         message: `${field} cannot be set in ${manifestFile}.`,
         fix:
           field === 'run.secrets'
-            ? 'Remove run.secrets, and never commit a secret: set it with PUT /api/apps/{slug}/secrets/NAME.'
+            ? 'Remove run.secrets. Never commit a secret: set it with PUT /api/apps/{slug}/secrets/NAME.'
             : `Remove ${field}: only the operator of this installation can set it.`,
       }
     : { path, message: `Unknown setting ${field}.`, fix: `Remove ${field}, or correct its name.${choice}` };

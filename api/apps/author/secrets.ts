@@ -97,7 +97,7 @@ function createSetEndpoint(services: AuthorServices): Endpoint {
     problems: [...changeProblems, settingRefused],
     handler: async ({ params: { slug, name }, body: { value } }, context) => {
       const version = await services.access.act(slug, context, { action: 'set-secret', detail: { name } }, ({ app }) =>
-        storeSecret(services, app, name, value),
+        setSecret(services, app, name, value),
       );
       return {
         name,
@@ -146,7 +146,7 @@ class OvertakenError extends Error {
  *
  * @returns its version
  */
-async function storeSecret(services: AuthorServices, app: App, name: string, value: string): Promise<number> {
+async function setSecret(services: AuthorServices, app: App, name: string, value: string): Promise<number> {
   assertOwnName(app, name, listOperatorSecrets(app));
   // First, so that the value is masked in logs as soon as the app knows it.
   await services.rememberSecret?.(app, name, value);

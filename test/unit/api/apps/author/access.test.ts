@@ -31,6 +31,8 @@ beforeAll(async () => {
         writes.push(control);
         return Promise.resolve(app);
       },
+      createSecret: () => Promise.reject(new Error('not called')),
+      maximumReplicas: 3,
     },
   });
   for (const slug of ['mine', 'faulty'])
@@ -51,7 +53,7 @@ beforeEach(() => {
   [lookups, writes] = [0, []];
 });
 
-interface Sent {
+interface RequestParts {
   readonly method?: string;
   readonly authorization?: string | undefined;
   readonly address?: string;
@@ -61,7 +63,7 @@ const answer = z.looseObject({ type: z.string().optional(), detail: z.string().o
 
 async function ask(
   path: string,
-  { method = 'GET', authorization = `Bearer ${key}`, address = '203.0.113.1' }: Sent = {},
+  { method = 'GET', authorization = `Bearer ${key}`, address = '203.0.113.1' }: RequestParts = {},
 ): Promise<{ status: number; kind: string | undefined; body: z.output<typeof answer> }> {
   const response = await sample.request(`/api/apps/${path}`, {
     method,
