@@ -20,6 +20,8 @@ let remembered: string[] = [];
 const secrets = new Map<string, Manifest>();
 /** Makes the next creation fail. */
 let refusal: Error | undefined;
+/** Runs before the next creation, once. */
+let meanwhile: (() => void) | undefined;
 
 /** A cluster that checks versions as the API server does, and lets others run in between. */
 const client = {
@@ -43,6 +45,8 @@ const client = {
   async create(_resource: unknown, manifest: Manifest) {
     await new Promise(setImmediate);
     if (refusal !== undefined) throw refusal;
+    meanwhile?.();
+    meanwhile = undefined;
     if (secrets.has(manifest.metadata.name)) throw new ApiError(409, 'AlreadyExists', 'it exists');
     secrets.set(manifest.metadata.name, manifest);
     return manifest;
@@ -182,6 +186,14 @@ test('the Secret of a process that was killed in between is skipped', async () =
   const app = { name: 'shop', uid: 'uid-shop' };
   secrets.set(formatControlSecretName(app, 1), { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'orphan' } });
   assert.equal((await send('PUT', 'shop/secrets/A', { value })).body['version'], 2);
+});
+
+test('a version that others have passed meanwhile is not used, since the operator may delete it', async () => {
+  meanwhile = () => {
+    change('shop', { spec: { control: { secrets: [{ name: 'A', version: 9 }], secretVersion: 9 } } });
+  };
+  assert.equal((await send('PUT', 'shop/secrets/A', { value })).body['version'], 10);
+  assert.deepEqual(getControl('shop'), { secrets: [{ name: 'A', version: 10 }], secretVersion: 10 });
 });
 
 test('attack: a value is in no answer, log, audit entry or HostedApp, whatever goes wrong', async () => {
