@@ -32,6 +32,8 @@ export interface ApiConfig {
   readonly submittedModelsUsd: string | undefined;
   readonly maxApps: number;
   readonly appsPerNetwork: number;
+  /** Maximum number of replicas that the author of an app can set. */
+  readonly authorReplicas: number;
   readonly pollSeconds: number;
   readonly logStreams: number;
   /** Internal port of the operator; undefined: submitted repositories are not checked. */
@@ -94,6 +96,11 @@ export const environment = z.object({
     default: 500,
     description: 'Maximum number of hosted apps.',
   }),
+  MOORAGE_AUTHOR_REPLICAS: defineSetting(kinds.number({ min: 1, max: 20, chart: { max: 20 } }), {
+    value: 'apps.authorReplicas',
+    default: 3,
+    description: 'Maximum number of replicas that the author of an app can set.',
+  }),
   MOORAGE_POLL_SECONDS: count
     .default(10)
     .describe('Minimum seconds between two polls of one repository that submissions ask for.'),
@@ -143,6 +150,7 @@ export function readApiConfig(variables: NodeJS.ProcessEnv = process.env): ApiCo
     submittedModelsUsd: read.MOORAGE_SUBMITTED_MODELS_USD,
     maxApps: read.MOORAGE_MAX_APPS,
     appsPerNetwork: read.MOORAGE_APPS_PER_NETWORK,
+    authorReplicas: read.MOORAGE_AUTHOR_REPLICAS,
     pollSeconds: read.MOORAGE_POLL_SECONDS,
     logStreams: read.MOORAGE_LOG_STREAMS,
     operatorUrl: read.MOORAGE_OPERATOR_URL,

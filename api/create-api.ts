@@ -20,10 +20,13 @@ import {
   type AppsOptions,
   createAuthorAppEndpoints,
   createDirectory,
+  createSecretEndpoints,
+  createSettingEndpoints,
   type DirectoryOptions,
   listLiveApps,
   type Offer,
   startApps,
+  type AuthorServices,
   type WriteControl,
 } from './apps/index.ts';
 import { formatMoney } from './billing/index.ts';
@@ -85,6 +88,9 @@ export interface ApiOptions {
   readonly author?: {
     readonly lookUpKeys: AuthorAccessOptions['lookUpKeys'];
     readonly writeControl: WriteControl;
+    readonly createSecret: AuthorServices['createSecret'];
+    readonly maximumReplicas: number;
+    readonly rememberSecret?: AuthorServices['rememberSecret'];
   };
   readonly fetcher: Fetcher;
   readonly registry: Registry;
@@ -294,13 +300,14 @@ export function createApi(options: ApiOptions): Api {
 }
 
 function startAuthorSide(
-  { lookUpKeys, writeControl }: NonNullable<ApiOptions['author']>,
+  { lookUpKeys, ...services }: NonNullable<ApiOptions['author']>,
   { apps, site }: Pick<DirectoryOptions, 'apps' | 'site'>,
   ledger: Models['ledger'],
 ): Endpoint[] {
   const audit = new AuditLog(() => ledger.get().database);
   const access = new AuthorAccess({ apps, lookUpKeys, audit });
-  return createAuthorAppEndpoints({ apps, site, access, audit, writeControl });
+  const all = { ...services, apps, site, access, audit };
+  return [...createAuthorAppEndpoints(all), ...createSecretEndpoints(all), ...createSettingEndpoints(all)];
 }
 
 /** Paths that programs call and read, whatever site their page is of. Our own pages are not among them, nor is what has its own guard. */

@@ -15,6 +15,7 @@ import { createLog, createRegistry } from '../lib/telemetry.ts';
 import {
   createAppIndex,
   createControlWriter,
+  createSecretCreator,
   appIndexers,
   createRepositoryCheck,
   createSubmitter,
@@ -96,6 +97,8 @@ const api = createApi({
         author: {
           lookUpKeys: (repository) => lookUp(repository, true),
           writeControl: createControlWriter({ client, apps }),
+          createSecret: createSecretCreator(client),
+          maximumReplicas: config.authorReplicas,
         },
       }),
   fetcher: new GuardedFetcher(readFetchConfig()),

@@ -1,6 +1,7 @@
 // Defines the components of an app (spec.components): its processes, which are released, woken and put to rest as one.
 import { z } from 'zod';
 import { omitUndefined, parseDuration } from '../lib/values.ts';
+import type { Control } from './control.ts';
 import { strategies } from './languages.ts';
 import {
   addRules,
@@ -351,23 +352,27 @@ interface ComponentSource {
     readonly port?: number | undefined;
     readonly healthPath?: string | undefined;
   };
+  /** Variables that the author has set without a commit. */
+  readonly control?: Pick<Control, 'env' | 'secrets'> | undefined;
 }
 
 /**
  * Lists the components of an app, each after those that it depends on. An app that lists none is one web component, as
  * run describes it.
  */
-export function listComponents({ components: list, run }: ComponentSource): readonly Component[] {
+export function listComponents(source: ComponentSource): readonly Component[] {
+  const { components: list, run } = source;
   const { port, healthPath: runHealthPath } = run;
-  if (list.length > 0) return (sortComponents(list) ?? list).map((each) => resolveComponent(each, run));
+  if (list.length > 0) return (sortComponents(list) ?? list).map((each) => resolveComponent(each, source));
   const only = { name: onlyComponent, kind: 'web', dependsOn: [] } as const;
   return [
     { ...run, ...only, port, healthPath: runHealthPath, route: { path: '/', stripPath: false }, schedule: undefined },
   ];
 }
 
-function resolveComponent(fields: ComponentFields, run: ComponentSource['run']): Component {
-  const { name, kind, port, env = [], secrets = [], resources = {}, volumes = [], dependsOn = [] } = fields;
+function resolveComponent(fields: ComponentFields, { run, control }: ComponentSource): Component {
+  const { name, kind, port, secrets = [], resources = {}, volumes = [], dependsOn = [] } = fields;
+  const env = omitControlled(fields.env ?? [], control);
   const isShadowed = (item: { readonly name: string }): boolean =>
     [...env, ...secrets].some((own) => own.name === item.name);
   return {
@@ -379,6 +384,15 @@ function resolveComponent(fields: ComponentFields, run: ComponentSource['run']):
     resources: { ...run.resources, ...omitUndefined(resources) },
     startupTime: fields.startupTime ?? run.startupTime,
   };
+}
+
+/** What the author sets without a commit applies to every component, and is part of run by now. */
+function omitControlled(
+  env: Component['env'],
+  { env: own = [], secrets = [] }: ComponentSource['control'] = {},
+): Component['env'] {
+  const names = new Set([...own, ...secrets].map(({ name }) => name));
+  return env.filter(({ name }) => !names.has(name));
 }
 
 /** The component that answers at / of the app. */

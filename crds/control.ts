@@ -2,6 +2,7 @@
 // API writes it, and it writes no other section of an existing app.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { omitUndefined } from '../lib/values.ts';
 import type { StoredSpec } from './hosted-app.ts';
 import {
   addRules,
@@ -56,6 +57,12 @@ export const control = z.strictObject({
   secrets: listBy(z.array(controlSecret).max(64), 'name')
     .optional()
     .describe('Environment variables whose values the author has set. They replace those of run.env.'),
+  secretVersion: z
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .optional()
+    .describe('Highest version of any secret so far. It only increases, so that no version is used twice.'),
 });
 export type Control = z.output<typeof control>;
 
@@ -64,48 +71,78 @@ export function isSuspended({ suspend, control: own = {} }: Pick<StoredSpec, 'su
   return suspend === true || own.suspended === true || own.deleteAfter !== undefined;
 }
 
+/** What identifies an app, and so the Secrets of its author. */
+interface AppIdentity {
+  readonly name: string;
+  readonly uid: string;
+}
+
 /**
  * The spec in which the author's control counts as if the HostedApp itself set it. What the operator of the installation
  * sets in the HostedApp stays. Applying it again changes nothing.
+ *
+ * @param app the app itself, where its variables must refer to Secrets
  */
-export function applyControl<Spec extends StoredSpec>(spec: Spec): Spec {
+export function applyControl<Spec extends StoredSpec>(spec: Spec, app?: AppIdentity): Spec {
   const { control: own } = spec;
   if (own === undefined) return spec;
-  const run = spec.run ?? {};
-  const secrets = run.secrets ?? [];
-  const ownSecrets = (own.secrets ?? []).filter(({ name }) => !secrets.some((secret) => secret.name === name));
-  const isFree = ({ name }: { name: string }): boolean =>
-    ![...secrets, ...ownSecrets].some((secret) => secret.name === name);
-  const operatorEnv = run.env ?? [];
-  const env = [
-    ...operatorEnv,
-    ...(own.env ?? []).filter(({ name }) => !operatorEnv.some((variable) => variable.name === name)),
-  ].filter(isFree);
-  const hasComponents = (spec.components ?? []).length > 0;
-  const isScaled = run.replicas !== undefined && run.replicas !== 1;
   return {
     ...spec,
     suspend: isSuspended(spec),
-    run: {
-      ...run,
-      ...(operatorEnv.length === env.length && own.env === undefined ? {} : { env }),
-      ...(own.replicas === undefined || isScaled ? {} : { replicas: own.replicas }),
-      ...(own.idleAfter === undefined || run.idleAfter !== undefined ? {} : { idleAfter: own.idleAfter }),
-      ...(own.healthPath === undefined || run.healthPath !== undefined || hasComponents
-        ? {}
-        : { healthPath: own.healthPath }),
-    },
+    run: { ...spec.run, ...chooseFields(spec, own), ...mergeVariables(spec, own, app) },
   };
+}
+
+type Run = NonNullable<StoredSpec['run']>;
+
+/** The fields that the operator of the installation has not set. */
+function chooseFields({ run = {}, components = [] }: StoredSpec, own: Control): Run {
+  // The API server stores the default of replicas, so 1 counts as not set.
+  const { replicas = 1, idleAfter: idle, healthPath: path } = run;
+  return omitUndefined({
+    replicas: replicas === 1 ? (own.replicas ?? run.replicas) : replicas,
+    idleAfter: idle ?? own.idleAfter,
+    healthPath: path ?? (components.length > 0 ? undefined : own.healthPath),
+  });
+}
+
+/** The variables: a name that the operator of the installation has set as a secret stays as it is. */
+function mergeVariables({ run = {} }: StoredSpec, own: Control, app: AppIdentity | undefined): Run {
+  const { env = [], secrets = [] } = run;
+  const ownSecrets = (own.secrets ?? []).filter(({ name }) => !hasName(secrets, name));
+  const ownEnv = (own.env ?? []).filter(({ name }) => !hasName(env, name));
+  const merged = [...env, ...ownEnv].filter(({ name }) => !hasName([...secrets, ...ownSecrets], name));
+  const references =
+    app === undefined
+      ? []
+      : ownSecrets.map(({ name, version }) => ({
+          ...{ name, secret: formatControlSecretName(app, version), key: controlSecretKey },
+        }));
+  return {
+    ...(run.env === undefined && merged.length === 0 ? {} : { env: merged }),
+    ...(references.length === 0 ? {} : { secrets: [...secrets, ...references] }),
+  };
+}
+
+function hasName(items: readonly { readonly name: string }[], name: string): boolean {
+  return items.some((item) => item.name === name);
 }
 
 /** Key in the Secret of a value. */
 export const controlSecretKey = 'value';
 
+/** Label `app.kubernetes.io/component` of such a Secret. */
+export const controlSecretComponent = 'author-secret';
+
 /** Name of the Secret of one version of a value. It contains the app's UID, so that a later namesake never reads it. */
-export function formatControlSecretName(
-  { name, uid }: { readonly name: string; readonly uid: string },
-  secret: { readonly name: string; readonly version: number },
-): string {
-  const text = JSON.stringify([uid, secret.name, secret.version]);
-  return `${name}-set-${createHash('sha256').update(text).digest('hex').slice(0, 20)}`;
+export function formatControlSecretName({ name, uid }: AppIdentity, version: number): string {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([uid, version]))
+    .digest('hex');
+  return `${name}-set-${hash.slice(0, 20)}`;
+}
+
+/** Whether a text, such as an error of the kubelet, contains such a name. */
+export function hasControlSecretName(text: string): boolean {
+  return /-set-[0-9a-f]{20}\b/.test(text);
 }

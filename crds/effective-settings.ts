@@ -126,8 +126,9 @@ export function resolveSpec(stored: ResolvableApp, settings: ReportedSettings | 
     },
     mergeFields(defaults, spec),
   ) as unknown as HostedAppSpec;
-  const { env, secrets } = merged.run;
-  // The file cannot replace a variable that the installation takes from a Secret.
+  const { env } = merged.run;
+  // The file cannot replace a variable that the installation or the author takes from a Secret.
+  const secrets = [...merged.run.secrets, ...(merged.control?.secrets ?? [])];
   const isFree = ({ name }: { name: string }): boolean => !secrets.some((secret) => secret.name === name);
   return env.every(isFree) ? merged : { ...merged, run: { ...merged.run, env: env.filter(isFree) } };
 }
@@ -150,26 +151,42 @@ export function readSettings(text: string | undefined): ReportedSettings | undef
 
 /**
  * Each field that the file sets, its effective value, and where that comes from. It is public, so of what the
- * installation wrote itself, such as values of variables, only the names are shown.
+ * installation wrote itself, such as values of variables, and of variables that the author set through the API, only the
+ * names are shown.
  */
 export function listEffectiveSettings(app: ResolvableApp, settings: ReportedSettings): EffectiveSetting[] {
   const merged = resolveSpec(app, settings);
   const pins = app.pinned ?? findPins(app.spec);
-  const { platform } = settings;
   return listLeaves(dropPlatform(settings))
     .slice(0, 64)
     .map(({ path, value }) => {
-      const { effective, isOwn } = path.some((name) => byName.has(name))
-        ? showItems(toItems(readAt(app.spec, path)), toItems(value), toItems(readAt(merged, path)))
-        : { effective: readAt(merged, path), isOwn: !isSet(app, pins, path) };
+      const { effective, origin } = path.some((name) => byName.has(name))
+        ? showItems(listOwnItems(app, path), toItems(value), toItems(readAt(merged, path)))
+        : { effective: readAt(merged, path), origin: findOrigin(app, pins, path) };
       const field = path.join('.');
-      const text = isOwn || isMergedByName(path) || open.has(field) ? formatValue(effective) : hidden;
+      const text = origin !== 'HostedApp' || isMergedByName(path) || open.has(field) ? formatValue(effective) : hidden;
       return {
         field,
         value: text.length > 200 ? `${text.slice(0, 199)}…` : text,
-        from: isOwn ? (platform?.fields.includes(field) === true ? platform.file : manifestFile) : 'HostedApp',
+        from: origin === 'file' ? findFile(settings, field) : origin,
       };
     });
+}
+
+/** Who has set an effective value: the installation, the author through the API, or a file of the repository. */
+type Origin = 'HostedApp' | 'author' | 'file';
+
+/** The stored spec and the one that the operator has applied `control` to give the same answer. */
+function findOrigin(app: ResolvableApp, pins: readonly string[], path: readonly string[]): Origin {
+  const [section, name = ''] = path;
+  const own = section === 'run' ? readAt(app.spec.control, [name]) : undefined;
+  const stored = readAt(app.spec, path);
+  if (own !== undefined && (stored === undefined || isDeepStrictEqual(stored, own))) return 'author';
+  return isSet(app, pins, path) ? 'HostedApp' : 'file';
+}
+
+function findFile({ platform }: ReportedSettings, field: string): string {
+  return platform?.fields.includes(field) === true ? platform.file : manifestFile;
 }
 
 /** The same for an app, from the file as its status has it; undefined if there is none. */
@@ -206,19 +223,33 @@ const open: ReadonlySet<string> = new Set([
 ]);
 const hidden = '(set by the operator of this installation)';
 
+/** Items that are not from the file: those of the author by name, among them secrets, and those of the installation. */
+interface OwnItems {
+  readonly author: ReadonlySet<unknown>;
+  readonly installation: ReadonlySet<unknown>;
+}
+
+function listOwnItems({ spec }: ResolvableApp, path: readonly string[]): OwnItems {
+  const { env = [], secrets = [] } = path.join('.') === 'run.env' ? (spec.control ?? {}) : {};
+  const author = new Set<unknown>([...env, ...secrets].map(({ name }) => name));
+  const stored = toItems(readAt(spec, path)).map(({ name }) => name);
+  return { author, installation: new Set(stored.filter((name) => !author.has(name))) };
+}
+
 /**
- * Items of the file with their values, and items of the installation by name alone. This holds even if both have the
- * same value, so that a guess cannot be confirmed.
+ * Items of the file with their values, and items of the installation or the author by name alone. This holds even if both
+ * have the same value, so that a guess cannot be confirmed.
  */
 function showItems(
-  ownItems: readonly { readonly name?: unknown }[],
+  { author, installation }: OwnItems,
   fileItems: readonly { readonly name?: unknown }[],
   mergedItems: readonly { readonly name?: unknown }[],
-): { effective: unknown; isOwn: boolean } {
-  const ofInstallation = new Set(ownItems.map(({ name }) => name));
+): { effective: unknown; origin: Origin } {
+  const isOwn = (name: unknown): boolean => author.has(name) || installation.has(name);
+  const replaced = fileItems.filter(({ name }) => isOwn(name) || !mergedItems.some((item) => item.name === name));
   return {
-    effective: mergedItems.map((item) => (ofInstallation.has(item.name) ? { name: item.name } : item)),
-    isOwn: fileItems.every(({ name }) => !ofInstallation.has(name) && mergedItems.some((item) => item.name === name)),
+    effective: mergedItems.map((item) => (isOwn(item.name) ? { name: item.name } : item)),
+    origin: replaced.length === 0 ? 'file' : replaced.every(({ name }) => author.has(name)) ? 'author' : 'HostedApp',
   };
 }
 

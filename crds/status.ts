@@ -80,6 +80,16 @@ export const condition = z.object({
   message: z.string(),
 });
 
+/** Maximum number of variables that a finding or rejection names. */
+export const maximumVariables = 20;
+
+/** Variables of the app that the author may have to set. */
+const missingVariables = z
+  .array(z.string().max(128))
+  .max(maximumVariables)
+  .optional()
+  .describe('Variables that the app reads and that have no value.');
+
 /** A problem found in a repository, and how the author can fix it. */
 export const finding = z.object({
   rule: z.string().max(60).describe('ID of the rule, such as secrets/aws-access-token.'),
@@ -88,6 +98,7 @@ export const finding = z.object({
   line: z.int().optional().describe('Line number in the file, starting at 1.'),
   message: z.string().max(2_000).describe('What was found.'),
   fix: z.string().max(600).describe('What to change.'),
+  variables: missingVariables,
 });
 
 export type Finding = z.infer<typeof finding>;
@@ -100,6 +111,7 @@ export const rejection = z.object({
   message: z.string(),
   fix: z.string(),
   log: z.string().max(8_000).optional().describe('Last lines of the log, if there is one.'),
+  variables: missingVariables,
 });
 
 /** One past pipeline. */
@@ -434,11 +446,13 @@ export const status = z.object({
     .array(
       z.object({
         field: z.string().describe('Field of the spec, such as run.port.'),
-        value: z.string().describe('Effective value, shortened. For variables set by the HostedApp, only the names.'),
+        value: z
+          .string()
+          .describe('Effective value, shortened. For variables set by the HostedApp or the author, only the names.'),
         from: z
           .string()
           .describe(
-            'Where the value comes from: HostedApp, moorage.yaml, or a file for another platform such as compose.yaml. The former override the latter.',
+            'Where the value comes from: HostedApp, author (set through the API), moorage.yaml, or a file for another platform such as compose.yaml. The former override the latter.',
           ),
       }),
     )
@@ -459,6 +473,13 @@ export const status = z.object({
     .max(5)
     .optional()
     .describe("SHA-256 of each key that grants access to the author's statements, from the newest reviewed commit."),
+  secretVersions: z
+    .object({
+      upTo: z.int().describe('Highest version that was checked. The Secret of each newer version may exist.'),
+      kept: z.array(z.int()).max(128).describe('Versions up to that one whose Secrets still exist.'),
+    })
+    .optional()
+    .describe('Secrets of the author (spec.control.secrets) that may exist. Old ones are deleted after a rollout.'),
   attempt: z
     .string()
     .max(100)

@@ -152,6 +152,21 @@ export const tooManyWrongKeys: ProblemType = {
     'The number of wrong author keys is limited per network and minute. Check the key, and try again after the number of seconds in Retry-After.',
 };
 
+export const settingRefused: ProblemType = {
+  slug: 'setting-refused',
+  status: 422,
+  title: 'Setting refused',
+  description:
+    'The value is valid, but not for this app: `detail` names the field or the variable, the reason and the fix. Nothing was changed.',
+};
+
+export const unknownSecret: ProblemType = {
+  slug: 'unknown-secret',
+  status: 404,
+  title: 'Unknown secret',
+  description: 'The author has not set a secret of this name. `nearest` lists similar names.',
+};
+
 /** What any request for the private side of an app may be refused with. */
 export const readingProblems: readonly ProblemType[] = [unknownApp, appKeyRequired, appPrivate, tooManyWrongKeys];
 

@@ -125,7 +125,7 @@ export const statusView = z.looseObject({
     .array(z.object({ field: z.string(), value: z.string(), from: z.string() }))
     .optional()
     .describe(
-      'Each field that moorage.yaml in the repository sets, with its effective value and the origin of that value. For variables set by the operator of this installation, only the names.',
+      'Each field that moorage.yaml in the repository sets, with its effective value and the origin of that value. For variables set by the operator of this installation, or by the author through the API, only the names.',
     ),
   contact_from: z.enum(contactSources).optional().describe("Origin of the app's contact. Absent: there is none."),
   contact_verified: z

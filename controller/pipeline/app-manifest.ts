@@ -333,7 +333,10 @@ function toUnknownField(path: Path): SettingProblem {
     ? {
         path,
         message: `${field} cannot be set in ${manifestFile}.`,
-        fix: `Remove ${field}: only the operator of this installation can set it.${field === 'run.secrets' ? ' Never commit a secret.' : ''}`,
+        fix:
+          field === 'run.secrets'
+            ? 'Remove run.secrets. Never commit a secret: set it with PUT /api/apps/{slug}/secrets/NAME.'
+            : `Remove ${field}: only the operator of this installation can set it.`,
       }
     : { path, message: `Unknown setting ${field}.`, fix: `Remove ${field}, or correct its name.${choice}` };
 }

@@ -82,6 +82,12 @@ export type Action =
       /** The object belongs to another app of this name: deleted only if the server confirms that this app is the current one. */
       readonly isStranger?: boolean;
     }
+  /** Delete an object that is not cached, if it exists. Its name must never have stood, nor stand later, for another one. */
+  | {
+      readonly kind: 'deleteNamed';
+      readonly resource: Resource;
+      readonly ref: { readonly namespace: string; readonly name: string };
+    }
   /** Change annotations of a claim; null removes one. */
   | {
       readonly kind: 'annotate';

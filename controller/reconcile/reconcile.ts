@@ -17,6 +17,7 @@ import {
   type Reconcile,
   type ReconcileResult,
 } from '../../lib/kubernetes/index.ts';
+import { omitUndefined } from '../../lib/values.ts';
 import { claims, hostedApps, isJobOfApp, jobs, type HostedAppObject } from '../objects/kinds.ts';
 import { findDataKey, keepData } from '../retention/retention.ts';
 import type { Pruner } from '../space/pruner.ts';
@@ -99,6 +100,9 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
       case 'delete':
         if (action.isStranger === true && !(await isCurrent(client, app, signal))) return;
         await deleteObject(client, action.resource, action.object, { propagation: 'Background', signal });
+        return;
+      case 'deleteNamed':
+        await client.delete(action.resource, action.ref, { signal });
         return;
       case 'annotate':
         await annotate(client, action, signal);
@@ -202,13 +206,22 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     const decision = decide(snapshot);
     if (decision.expiry?.isDue === true) return expire(app, signal);
     const outcomes = await performActions(snapshot, decision, signal);
-    const status = buildStatus(snapshot, { ...decision, outcomes });
+    const status = buildStatus(snapshot, {
+      ...decision,
+      fields: keepUnconfirmed(snapshot, decision, outcomes),
+      outcomes,
+    });
     await writeStatus(app, status, signal);
     countBuildEnds(metrics, snapshot, app.status, status);
     for (const action of decision.afterStatus) await performAction(snapshot, action, signal);
     prune(snapshot, status);
     return computeNextReconcile(outcomes, decision.expiry?.afterMs);
   };
+}
+
+/** If a write was rejected, it may be the deletion of a Secret, which nothing but this field makes the operator repeat. */
+function keepUnconfirmed({ app }: Snapshot, { fields, outcomes }: Decision, ended: Outcomes): Decision['fields'] {
+  return ended === outcomes ? fields : omitUndefined({ ...fields, secretVersions: app.status?.secretVersions });
 }
 
 /**

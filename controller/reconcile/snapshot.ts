@@ -157,7 +157,7 @@ function parseApp(object: HostedAppObject): HostedApp {
       'SpecUnreadable',
       `The spec was accepted by the API server but cannot be read: ${whole.error.message.slice(0, 500)}`,
     );
-  return { ...whole.data, spec: applyControl(whole.data.spec), pinned: findPins(object.spec) };
+  return { ...whole.data, spec: applyControl(whole.data.spec, whole.data.metadata), pinned: findPins(object.spec) };
 }
 
 /**

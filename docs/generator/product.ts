@@ -78,6 +78,12 @@ function assemble(): Product {
       openLog: () => Promise.reject(new Error('not called')),
       metrics: createSubmitMetrics(registry),
     }),
+    author: {
+      lookUpKeys: () => Promise.reject(new Error('not called')),
+      writeControl: () => Promise.reject(new Error('not called')),
+      createSecret: () => Promise.reject(new Error('not called')),
+      maximumReplicas: 1,
+    },
     fetcher: new GuardedFetcher(),
     log: pino({ level: 'silent' }),
     ending: new AbortController().signal,

@@ -1,6 +1,13 @@
-// Writes the section `control` of a HostedApp, and nothing else of it.
+// What the API writes to the cluster for an author: the section `control` of a HostedApp, and Secrets with values.
 import { type Control, control as controlSchema } from '../../../crds/control.ts';
-import { type Client, isApiStatus } from '../../../lib/kubernetes/index.ts';
+import {
+  ApiError,
+  type Client,
+  defineResource,
+  isApiStatus,
+  type KubeObject,
+  type Manifest,
+} from '../../../lib/kubernetes/index.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { type App, type AppIndex, hostedApps } from '../hosted-apps.ts';
 import { beingRemoved } from '../problems.ts';
@@ -16,8 +23,17 @@ export interface ControlWriterOptions {
   readonly apps: Pick<AppIndex, 'waitForApp'>;
 }
 
+const secrets = defineResource<KubeObject>({
+  group: '',
+  version: 'v1',
+  kind: 'Secret',
+  plural: 'secrets',
+  namespaced: true,
+});
+
 const fieldManager = 'moorage-api';
-const attempts = 5;
+/** Status writes of the operator count as changes, too. */
+const attempts = 10;
 /** A request right after a change must see it. */
 const seenWithinMs = 2_000;
 
@@ -49,6 +65,28 @@ export function createControlWriter({ client, apps }: ControlWriterOptions): Wri
       } catch (error) {
         if (!isApiStatus(error, 409) || attempt === attempts) throw error;
       }
+    }
+  };
+}
+
+/**
+ * Creates the function that creates a Secret. The API has no right to read, change or delete one.
+ *
+ * @throws ApiError of status 409 if its name is taken, and Error without what the cluster replied otherwise
+ */
+export function createSecretCreator(client: Client): (manifest: Manifest) => Promise<void> {
+  return async (manifest) => {
+    try {
+      await client.create(secrets, manifest, { fieldManager });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status === 0 || error.status === 409) throw error;
+      // A reply may quote what was sent, and errors are logged.
+      throw new ApiError(
+        error.status,
+        error.reason,
+        'The cluster has refused to store a secret.',
+        error.retryAfterSeconds,
+      );
     }
   };
 }

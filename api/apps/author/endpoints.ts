@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { isSuspended } from '../../../crds/control.ts';
 import type { AppsSite } from '../../../crds/names.ts';
 import { toPublicStatus } from '../../../crds/public-status.ts';
+import type { Manifest } from '../../../lib/kubernetes/index.ts';
 import { createAuthorKey, ownershipFile } from '../../../lib/ownership-file.ts';
 import { createUnknownNameProblem } from '../../../lib/problem.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
@@ -20,6 +21,12 @@ export interface AuthorServices {
   readonly access: AuthorAccess;
   readonly audit: AuditLog;
   readonly writeControl: WriteControl;
+  /** Creates a Secret, and never changes one that exists. @throws ApiError (409 if the name is taken) */
+  readonly createSecret: (manifest: Manifest) => Promise<void>;
+  /** Maximum number of replicas that an author may set. */
+  readonly maximumReplicas: number;
+  /** Called with each value that an author sets, once it is stored, so that it can be masked in logs. */
+  readonly rememberSecret?: ((app: App, name: string, value: string) => Promise<void>) | undefined;
   readonly now?: () => Date;
 }
 

@@ -83,6 +83,7 @@
 {{- end }}
 - {name: MOORAGE_APPS_PER_NETWORK, value: {{ .Values.apps.perNetwork | int | quote }}}
 - {name: MOORAGE_MAX_APPS, value: {{ .Values.apps.max | int | quote }}}
+- {name: MOORAGE_AUTHOR_REPLICAS, value: {{ .Values.apps.authorReplicas | int | quote }}}
 - {name: MOORAGE_DRAIN_SECONDS, value: {{ .Values.api.drainSeconds | int | quote }}}
 - {name: MOORAGE_APP_CALL_SECONDS, value: {{ .Values.apps.callSeconds | int | quote }}}
 - {name: MOORAGE_ROUTER_KIND, value: {{ .Values.models.router.kind | quote }}}

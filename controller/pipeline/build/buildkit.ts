@@ -400,7 +400,7 @@ const manual = 'https://docs.docker.com/reference/build-checks/';
 /** Fixes for the most frequent checks. Other findings link to the manual. */
 const lintFixes: Readonly<Record<string, string>> = {
   SecretsUsedInArgOrEnv:
-    'Remove it from ARG and ENV, which anyone who has the image can read; provide it to the app at run time with run.secrets.',
+    'Remove it from ARG and ENV, which anyone who has the image can read; give it to the app at run time with PUT /api/apps/{slug}/secrets/NAME.',
   JSONArgsRecommended:
     'Write the command as a JSON array, like CMD ["node", "server.js"], so that the app receives the stop signal.',
   UndefinedVar: 'Declare the variable with ARG or ENV before using it, or correct its spelling.',

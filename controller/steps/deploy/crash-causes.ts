@@ -6,15 +6,7 @@ import { goWithoutCgo } from '../../pipeline/build/compiled-causes.ts';
 import { foreignModules, missingClass, missingVendor, newerNode } from '../../pipeline/build/language-causes.ts';
 import { guessService, isErrorLine, isLastWord } from '../../pipeline/build/step-log.ts';
 import { notStarted } from '../../pipeline/plan/common/migrations.ts';
-
-export interface CrashCause {
-  readonly pattern: RegExp;
-  readonly fix: string | ((lines: readonly string[]) => string);
-  /** What to quote instead of the last matching line. */
-  readonly quote?: (lines: readonly string[]) => string;
-  /** What else the log has to show. */
-  readonly isProven?: (lines: readonly string[]) => boolean;
-}
+import { type CrashCause, describeSecret, keyCauses, variableCauses } from './missing-variables.ts';
 
 /** For a start command without the right to run. */
 export const notExecutable =
@@ -33,8 +25,7 @@ const addressVariables: Readonly<Record<ServiceType, string>> = {
 };
 const unreachable =
   /ECONNREFUSED|Connection refused|Can't reach database server|could not (?:connect|translate)|ENOTFOUND|Name or service not known|getaddrinfo|no such host/i;
-const unreachableElsewhere =
-  'The app cannot reach a server that it needs, such as a database: set the address of one on the public internet in run.env of moorage.yaml (only the operator of this installation can set a password or other secret), keep data in a file on a volume (run.volumes), or make the app start without it.';
+const unreachableElsewhere = `The app cannot reach a server that it needs, such as a database: set the address of one on the public internet in run.env of moorage.yaml (${describeSecret()} for one with a password), keep data in a file on a volume (run.volumes), or make the app start without it.`;
 
 /** The lines about the server that was not reached name it, its port or the driver. */
 function suggestReachableServer(lines: readonly string[]): string {
@@ -64,24 +55,6 @@ function suggestLibrary(lines: readonly string[]): string {
   const text = lines.join('\n');
   const known = missingLibraries.find(([pattern]) => pattern.test(text))?.[1] ?? '';
   return `A program needs a shared library that is not in the image: list the Debian package that brings it in packages.txt (Python without a Dockerfile), install it in the Dockerfile, or use a package with prebuilt binaries.${known}`;
-}
-
-/** The fields that Pydantic misses. The reason stands on the line after each. */
-function listFields(lines: readonly string[]): string[] {
-  const missing = lines.flatMap((line, index) => {
-    const field = lines[index - 1]?.trim() ?? '';
-    return /^\s+Field required\b/.test(line) && field !== '' ? [field] : [];
-  });
-  return [...new Set(missing)];
-}
-
-function suggestFields(lines: readonly string[]): string {
-  const nested = listFields(lines).find((field) => field.includes('.'));
-  const how =
-    nested === undefined
-      ? 'Pydantic reads each from the variable of its name, unless the code says otherwise: set it in run.env of moorage.yaml, or give it a default.'
-      : `A field with a dot is part of another one: with env_nested_delimiter="__" Pydantic reads it from the variable ${nested.toUpperCase().replaceAll('.', '__')}; otherwise from the file of settings. Set it in run.env of moorage.yaml, or give it a default.`;
-  return `The settings of the app require these fields, and neither a variable nor a file gives them. ${how} If it is a secret, only the operator of this installation can set it (never commit it).`;
 }
 
 const pythonFrame = /^\s*File "([^"\n]{1,300})", line \d/;
@@ -150,8 +123,6 @@ function suggestValue(lines: readonly string[]): string {
   return `The code uses a value that is None here. Find where it comes from (a variable, a file of settings, a record, an answer), and give it a value or have the code do without it.${language}`;
 }
 
-const variable =
-  'The app requires an environment variable that is not set: set it in run.env of moorage.yaml. If it is a secret, only the operator of this installation can set it (never commit it): make the app start without it, and report what is missing where it is used.';
 const writable =
   'The app runs as an unprivileged user who can write only to its own folder, its home directory and /tmp: write there, or to a volume (run.volumes in moorage.yaml).';
 
@@ -191,6 +162,7 @@ function quoteMigration(lines: readonly string[]): string {
 /** The first match counts, so the more specific ones come first. */
 export const crashCauses: readonly CrashCause[] = [
   ...startCauses,
+  ...keyCauses,
   {
     pattern: /No module named 'encodings'|Failed to import encodings module/,
     fix: 'Python does not find its own standard library: PYTHONHOME or PYTHONPATH is wrong, or a program with a Python inside, such as uWSGI, was built for another one. Remove these variables, or start the app with gunicorn.',
@@ -263,10 +235,6 @@ export const crashCauses: readonly CrashCause[] = [
   {
     pattern: /Missing script: "?start\b|ERR_PNPM_NO_SCRIPT|Command "start" not found/,
     fix: 'The start command runs a script that package.json does not have: add it under "scripts", or correct CMD in the Dockerfile or run.command in moorage.yaml.',
-  },
-  {
-    pattern: /No application encryption key has been specified|MissingAppKeyException/,
-    fix: 'Laravel has no APP_KEY. Without a Dockerfile, one is made when the app starts; with one, have the start command make it (php artisan key:generate --force, with a file .env), or ask the operator of this installation to set it as a secret.',
   },
   {
     pattern: /Error loading \.env file|open \.env: no such file/i,
@@ -361,10 +329,6 @@ export const crashCauses: readonly CrashCause[] = [
     fix: 'The code requires a gem or file that is not in the image: name the gem in the Gemfile outside of the groups development and test, and commit Gemfile.lock, or commit the file.',
   },
   {
-    pattern: /Missing encryption key to decrypt|EncryptedFile::MissingKeyError|MessageEncryptor::InvalidMessage/,
-    fix: 'Rails cannot decrypt config/credentials.yml.enc, whose key (config/master.key) is not in the repository: only the operator of this installation can set RAILS_MASTER_KEY, as a secret. Let the app start without it: remove config.require_master_key, and read keys from variables.',
-  },
-  {
     pattern: /Missing `?secret_key_base|secret_key_base`? for '?production'? environment/,
     fix: 'Rails has no SECRET_KEY_BASE, which is generated only if a Gemfile at the top names rails: set it to ${{secret}} in run.env of moorage.yaml.',
   },
@@ -450,21 +414,7 @@ export const crashCauses: readonly CrashCause[] = [
     fix: 'Two parts of the app listen on the same port: start one server, on $PORT.',
   },
   { pattern: unreachable, fix: suggestReachableServer },
-  {
-    pattern: /\bOPENAI_(?:API_KEY|BASE_URL|API_BASE)\b/,
-    fix: 'The app asks for a key of models: where the operator of this installation lets it call models (spec.models.enabled of its HostedApp), it finds OPENAI_API_KEY and OPENAI_BASE_URL. Or make it start without them, and report what is missing where it is used.',
-  },
-  {
-    pattern: /^\s+Field required\b/,
-    isProven: (lines) => lines.some((line) => /validation errors? for .*(?:Settings|Config)/i.test(line)),
-    quote: (lines) => `${listFields(lines).join(', ')}: Field required`,
-    fix: suggestFields,
-  },
-  {
-    pattern:
-      /[Ee]nvironment [Vv]ariables?\b.{0,40}(?:fail|invalid)|KeyError: '[A-Z][A-Z0-9_]+'|\bkey not found: "[A-Z][A-Z0-9_]+"|(?:environment variable|api[ _-]?key|credentials?)\b.{0,60}(?:missing|required|not set|not found|must be set|undefined)|(?:missing|must (?:set|provide)|please (?:set|provide)).{0,60}(?:environment variable|api[ _-]?key|[A-Z]{3,}_[A-Z_]+)|: NotPresent\b|\bsupabase(?:Url|Key) is required/i,
-    fix: variable,
-  },
+  ...variableCauses,
   {
     pattern: missingProgram,
     fix: (lines) => suggestMissingProgram(lines.join('\n')),

@@ -1,6 +1,9 @@
 // Suggests what an author can do about a crash, from the last lines of the log.
+import { maximumVariables } from '../../../crds/status.ts';
+import { appVariableName } from '../../../crds/values.ts';
 import { isErrorLine, isExcerpt, isLastWord, quoteLine } from '../../pipeline/build/step-log.ts';
-import { type CrashCause, crashCauses, startCauses, suggestMissingProgram } from './crash-causes.ts';
+import { crashCauses, startCauses, suggestMissingProgram } from './crash-causes.ts';
+import type { CrashCause } from './missing-variables.ts';
 
 const otherwise =
   'Run the app in a fresh clone as it runs here (the same start command, without a .env file), and fix what the last lines of its log report.';
@@ -14,6 +17,13 @@ export function suggestCrashFix(log: string, exitCode?: number): string {
   const cause = findCause(lines);
   if (cause === undefined) return exitCode === 0 ? ended : otherwise;
   return typeof cause.fix === 'string' ? cause.fix : cause.fix(lines);
+}
+
+/** Finds the variables without a value that the app reports. @param log the app's last lines */
+export function findMissingVariables(log: string): string[] {
+  const lines = splitLastLines(log);
+  const names = findCause(lines)?.variables?.(lines) ?? [];
+  return [...new Set(names)].filter((name) => appVariableName.safeParse(name).success).slice(0, maximumVariables);
 }
 
 const longestLine = 200;

@@ -9,7 +9,7 @@ import {
   claims as claimResource,
   deployments,
   policies,
-  secrets,
+  secrets as secretResource,
   services,
   type Pod,
   formatTimestamp,
@@ -64,7 +64,7 @@ import { isAnswering, isRejected } from '../publish/answer.ts';
 import { findRecord, findWorkedAt, findWorkingRelease, updateReleases } from './releases.ts';
 import { isResting, keepRest, reportRest } from './rest.ts';
 import { computeCalmMs, findCrashLoop, isLooping, judgeRollout, reportCrashLoop } from './rollout.ts';
-import { buildGeneratedSecrets, buildModelsSecret } from './secrets.ts';
+import { buildGeneratedSecrets, buildModelsSecret, isSettled, removeOldSecrets } from './secrets.ts';
 import { readServiceAddresses } from './services/connections.ts';
 import { endServices, keepServices } from './services/services.ts';
 import { describeTasks, planSchedules, planTasks, type TaskInput } from './tasks.ts';
@@ -98,7 +98,7 @@ export function runDeployStep(snapshot: Snapshot, { fields }: Progress, built: B
   const crashLoop = findCrashLoop(running, known, hash, readAppLimits(running, plan.release));
   const judged = { ...known, tried, crashLoop };
 
-  const replicas = plan.isStopped || rest.isAsleep ? 0 : undefined;
+  const replicas = plan.isStopped || rest.isAsleep ? 0 : resolveReplicas(running.app);
   const manifest = buildDeployment(running.app, template, plan.marks, replicas);
   const outcome = reportCrashLoop(
     reportRest(judgeDeployment(running, manifest, plan, hash), rest),
@@ -109,6 +109,7 @@ export function runDeployStep(snapshot: Snapshot, { fields }: Progress, built: B
   const backed = addServices(trial === undefined ? running : wantedView, manifest, plan, trial?.outcome ?? outcome);
   const start = planStart({ snapshot: running, release: plan.release, hash, owned }, choice, backed, target.hash);
   const reported = reportWanted(wantedView, wantedRelease, choice, start.outcome);
+  const secrets = removeOldSecrets(snapshot, fields.secretVersions, isSettled(snapshot, manifest, { hash, replicas }));
   return {
     outcomes: { Deployed: limitWait(reported, computeCalmMs(running, judged, hash) ?? provenInMs) },
     statusPatch: {
@@ -129,6 +130,7 @@ export function runDeployStep(snapshot: Snapshot, { fields }: Progress, built: B
       components: describeComponents(running, plan.release, hash, start.isHeld ? fields.components : undefined),
       services: backed.status.length === 0 ? undefined : [...backed.status],
       history: recordRollout(judged, wantedRelease, reported, target.hash),
+      secretVersions: secrets.status,
     },
     actions: [
       ...adoptClaims(snapshot),
@@ -143,13 +145,19 @@ export function runDeployStep(snapshot: Snapshot, { fields }: Progress, built: B
         areServicesReady: backed.isReady,
         isRollingOut: backed.outcome.reason === 'RollingOut',
       }),
+      ...secrets.actions,
     ],
   };
 }
 
 /** Runs while nothing was built: adopts claims of an earlier app of this identity, and records what still answers. */
 export function keepServing(snapshot: Snapshot, { fields }: Progress): StepResult {
-  return { statusPatch: { served: chooseServed(snapshot, fields) }, actions: adoptClaims(snapshot) };
+  const isEmpty = snapshot.deployment === undefined && snapshot.pods.length === 0;
+  const secrets = removeOldSecrets(snapshot, fields.secretVersions, isEmpty);
+  return {
+    statusPatch: { served: chooseServed(snapshot, fields), secretVersions: secrets.status },
+    actions: [...adoptClaims(snapshot), ...secrets.actions],
+  };
 }
 
 /** The snapshot with the settings of a release, and those components that it has images of. */
@@ -349,7 +357,7 @@ function planSecrets({ app, config, deployment: cached, pods }: Snapshot, deploy
   const models = buildModelsSecret(app, config);
   return [...(models === undefined ? [] : [models]), ...buildGeneratedSecrets(app, config)].map((manifest) => ({
     kind: 'create',
-    resource: secrets,
+    resource: secretResource,
     manifest,
   }));
 }

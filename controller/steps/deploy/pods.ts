@@ -1,5 +1,6 @@
 // Reads the state of an app's pods: which ones serve, and why one does not.
 import { authorLimits } from '../../../crds/app-manifest.ts';
+import { hasControlSecretName } from '../../../crds/control.ts';
 import { annotations } from '../../../crds/names.ts';
 import type { ComponentStatus } from '../../../crds/status.ts';
 import {
@@ -17,7 +18,14 @@ import {
 import { clean } from '../../pipeline/text.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
 import { notExecutable } from './crash-causes.ts';
-import { findCrashLine, findCrashPosition, findLastLine, suggestCrashFix, suggestNotFoundFix } from './crash-fixes.ts';
+import {
+  findCrashLine,
+  findCrashPosition,
+  findLastLine,
+  findMissingVariables,
+  suggestCrashFix,
+  suggestNotFoundFix,
+} from './crash-fixes.ts';
 
 /** The limits of a component, for messages. */
 export interface ComponentLimits {
@@ -192,7 +200,9 @@ function rejectConfig(message: string, limits: ComponentLimits): Rejection | und
   return {
     rule: 'run/misconfigured',
     message: `${nameSubject(limits)} cannot start with its current configuration: ${message}.`,
-    fix: `Ask the operator of this installation to create the Secret and key named in ${fields} of the HostedApp, or to correct the name.`,
+    fix: hasControlSecretName(message)
+      ? 'The value of a variable that you set is gone: set each of your secrets again (PUT /api/apps/{slug}/secrets/NAME).'
+      : `Ask the operator of this installation to create the Secret and key named in ${fields} of the HostedApp, or to correct the name.`,
   };
 }
 
@@ -309,6 +319,7 @@ function findCrash(status: ContainerStatus, limits: ComponentLimits): Rejection 
     message: `${nameSubject(limits)} ${how} (${formatRestarts(status.restartCount)}).${quoteLog(ended)}`,
     fix: limits.port === undefined && ended.exitCode === 0 ? endingWorker : translateFix(chooseFix(ended), limits),
     ...readLog(status),
+    ...readVariables(ended),
   };
 }
 
@@ -336,7 +347,8 @@ export function explainTaskFailure(
   }
   const message = `Task ${name} failed with exit code ${ended.exitCode}.${quoteLog(ended)}`;
   const missed = others.find((other) => isLookedUp(other, clean(ended.message ?? '')));
-  if (missed === undefined) return { ...failure, message, fix: translateFix(chooseFix(ended), component) };
+  if (missed === undefined)
+    return { ...failure, message, fix: translateFix(chooseFix(ended), component), ...readVariables(ended) };
   const fix = `${name} runs in its own pod, before ${missed} starts, and cannot reach it. Let it do the work itself, with the code of ${missed} (image: ${missed}) and the services of the app, or do it in a worker.`;
   return { ...failure, message, fix };
 }
@@ -371,6 +383,12 @@ function quoteLog({ exitCode, message = '' }: Termination): string {
   if (line !== undefined) return ` Its log says "${line}".`;
   const last = findLastLine(log);
   return last === undefined ? '' : ` Its log ends with "${last}".`;
+}
+
+/** The variables that the last lines name as missing. */
+function readVariables({ message = '' }: Termination): { variables?: string[] } {
+  const variables = findMissingVariables(clean(message));
+  return variables.length === 0 ? {} : { variables };
 }
 
 /** Also used for backing services. */

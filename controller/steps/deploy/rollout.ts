@@ -73,7 +73,8 @@ export function judgeRollout(deployment: Deployment, pods: readonly Pod[], targe
   return findTrouble(deployment, newPods, limits, now) ?? reportProgress(newPods, target, now);
 }
 
-function readCounts({ status = {} }: Deployment): {
+/** The counts in the status of a Deployment. */
+export function readCounts({ status = {} }: Deployment): {
   observedGeneration: number;
   available: number;
   updated: number;

@@ -28,7 +28,9 @@ const rights = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: api, namespace: ${namespaces.apps}}
-rules: [{apiGroups: [moorage.dev], resources: [hostedapps], verbs: [get, list, watch, create, patch]}]
+rules:
+  - {apiGroups: [moorage.dev], resources: [hostedapps], verbs: [get, list, watch, create, patch]}
+  - {apiGroups: [""], resources: [secrets], verbs: [create]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role

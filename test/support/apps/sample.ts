@@ -13,6 +13,7 @@ import type { ToolDependencies, Tool } from '../../../api/tools/tool.ts';
 import type { WritableStore } from '../../../lib/kubernetes/index.ts';
 import { baseUrl, site, sampleApp, sampleApps, silent } from '../api/sample.ts';
 import { createLiveStatus } from '../discovery/sample.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import { sampleTools } from '../tools/sample-tools.ts';
 import { send } from '../api/send.ts';
 
@@ -34,6 +35,8 @@ export interface AppsSampleOptions {
   readonly mcpSessions?: AppsOptions['mcpSessions'];
   /** How authors run their apps; default: they cannot. */
   readonly author?: ApiOptions['author'];
+  /** Default: nothing is logged. */
+  readonly log?: Logger;
   /** Makes the tools beside the operations; default: sample tools. */
   readonly make?: (services: ToolDependencies) => readonly Tool[];
 }
@@ -43,6 +46,7 @@ export async function sampleAppsServer({
   operationDiscovery = { everyMs: 20, staleMs: 60_000, limitMs: 30_000 },
   mcpSessions = {},
   author,
+  log = silent,
   make = () => sampleTools,
 }: AppsSampleOptions = {}): Promise<AppsSample> {
   const registry = new Registry();
@@ -61,7 +65,7 @@ export async function sampleAppsServer({
     ...(author === undefined ? {} : { author }),
     fetcher: new GuardedFetcher(),
     registry,
-    log: silent,
+    log,
     ending: new AbortController().signal,
     makeTools: make,
     guides: [],

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { appManifest } from '../../../crds/app-manifest.ts';
+import { appManifest, type AppManifest } from '../../../crds/app-manifest.ts';
+import { applyControl } from '../../../crds/control.ts';
 import {
   spec as specSchema,
   type HostedAppSpec,
@@ -15,6 +16,7 @@ import {
   hasEveryDefault,
   layeredFields,
   readSettings,
+  type ResolvableApp,
   resolveSpec,
   findAuthorContact,
 } from '../../../crds/effective-settings.ts';
@@ -253,6 +255,47 @@ test('attack: adding env to moorage.yaml does not reveal what the installation s
       ['author.contact', '(set by the operator of this installation)', 'HostedApp'],
     ],
   );
+});
+
+test('attack: what the author set through the API is named as such, and of variables the names alone are shown', () => {
+  const secret = 'of-the-author';
+  const control = {
+    env: [{ name: 'MODE', value: secret }],
+    secrets: [{ name: 'KEY', version: 1 }],
+    secretVersion: 1,
+    ...{ idleAfter: '15m', healthPath: '/up' },
+  };
+  const stored = { source, run: { env: [{ name: 'FIXED', value: secret }] }, control };
+  const read = (names: readonly string[]): AppManifest =>
+    appManifest.parse({
+      run: {
+        env: names.map((name) => ({ name, value: 'file' })),
+        ...{ idleAfter: '1h', healthPath: '/', startupTime: '1m' },
+      },
+    });
+  // The API has the stored spec, and the operator the one to which control was applied.
+  const specs: ResolvableApp[] = [
+    { spec: stored },
+    { spec: applyControl(spec(stored), { name: 'a', uid: 'b' }), pinned: [] },
+  ];
+  for (const app of specs) {
+    const reported = listEffectiveSettings(app, read(['MODE', 'KEY', 'MINE']));
+    assert.ok(!JSON.stringify(reported).includes(secret));
+    assert.deepEqual(
+      reported.map(({ field, value, from }) => [field, value, from]),
+      [
+        ['run.env', '[{"name":"FIXED"},{"name":"MODE"},{"name":"MINE","value":"file"}]', 'author'],
+        ['run.healthPath', '/up', 'author'],
+        ['run.startupTime', '1m', 'moorage.yaml'],
+        ['run.idleAfter', '15m', 'author'],
+      ],
+    );
+    assert.equal(listEffectiveSettings(app, read(['MODE', 'FIXED']))[0]?.from, 'HostedApp');
+    assert.equal(listEffectiveSettings(app, read(['MINE']))[0]?.from, 'moorage.yaml');
+  }
+  const operator = { spec: { ...stored, run: { idleAfter: '5m' } } };
+  const [idle] = listEffectiveSettings(operator, appManifest.parse({ run: { idleAfter: '1h' } }));
+  assert.deepEqual([idle?.value, idle?.from], ['5m', 'HostedApp']);
 });
 
 test('attack: a correct guess of a value looks like a wrong one', () => {

@@ -21,6 +21,8 @@ beforeAll(async () => {
           reference: 'refs/heads/main',
           authorKeys: [hashOf('mine')],
         }),
+      createSecret: () => Promise.resolve(),
+      maximumReplicas: 3,
       writeControl: (app, change) => {
         writes.push(change({}));
         return Promise.resolve(app);

@@ -189,12 +189,14 @@ function isPlaceholder(name: string, value: string): boolean {
 }
 
 function warnAboutPublicSecrets(file: string, names: readonly string[]): Finding {
-  return createWarning(
+  const shown = names.slice(0, 6);
+  const warning = createWarning(
     'compose/public-secret',
     file,
-    `Everybody can read the values of ${names.slice(0, 6).join(', ')} in the repository, and the app runs with them.`,
-    'Ask the operator of this installation to set secret ones (spec.run.secrets of the HostedApp).',
+    `Everybody can read the values of ${shown.join(', ')} in the repository, and the app runs with them.`,
+    'Set secret ones with PUT /api/apps/{slug}/secrets/NAME, which replaces the values of the repository.',
   );
+  return { ...warning, variables: shown };
 }
 
 /** Reads the file itself if it is committed, or else the sample next to it, or else that of the whole repository. */
@@ -231,11 +233,12 @@ function renameHosts(value: string, hosts: ReadonlyMap<string, string>): string 
 }
 
 function warnAboutUnset(file: string, names: readonly string[]): Finding {
-  const shown = names.slice(0, 10).join(', ');
-  return createWarning(
+  const shown = names.slice(0, 10);
+  const warning = createWarning(
     'compose/unset-variables',
     file,
-    `Variables without a value in the repository are not set: ${shown}${names.length > 10 ? `, and ${names.length - 10} more` : ''}.`,
-    'Give those that the app needs in moorage.yaml (run.env), or ask the operator of this installation to set secret ones.',
+    `Variables without a value in the repository are not set: ${shown.join(', ')}${names.length > 10 ? `, and ${names.length - 10} more` : ''}.`,
+    'Give those that the app needs in moorage.yaml (run.env), or set secret ones with PUT /api/apps/{slug}/secrets/NAME.',
   );
+  return { ...warning, variables: shown };
 }

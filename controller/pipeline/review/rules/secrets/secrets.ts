@@ -14,9 +14,9 @@ import { Fault } from '../../../contract.ts';
 import { parseToml, readField, readText, readTexts } from '../../../manifest.ts';
 
 const fixError =
-  'Revoke this credential now: it is public. Then remove it from the files and the history (git filter-repo), push, and provide it to the app at run time with run.secrets. If it is no credential, say so with a gitleaks:allow comment in its line.';
+  'Revoke this credential now: it is public. Then remove it from the files and the history (git filter-repo), push, and give the app a new one with PUT /api/apps/{slug}/secrets/NAME. If it is no credential, say so with a gitleaks:allow comment in its line.';
 const fixWarning =
-  'If this is a real credential, revoke it and provide it to the app at run time with run.secrets. Otherwise, no change is needed.';
+  'If this is a real credential, revoke it and give the app a new one with PUT /api/apps/{slug}/secrets/NAME. Otherwise, no change is needed.';
 
 const warningsOfAKind = 5;
 

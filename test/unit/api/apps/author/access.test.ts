@@ -31,6 +31,8 @@ beforeAll(async () => {
         writes.push(control);
         return Promise.resolve(app);
       },
+      createSecret: () => Promise.reject(new Error('not called')),
+      maximumReplicas: 3,
     },
   });
   for (const slug of ['mine', 'faulty'])

@@ -5,6 +5,7 @@ import {
   findCrashLine,
   findCrashPosition,
   findLastLine,
+  findMissingVariables,
   suggestCrashFix,
   suggestNotFoundFix,
 } from '../../../../../controller/steps/deploy/crash-fixes.ts';
@@ -83,7 +84,7 @@ const cases: readonly (readonly [string, RegExp])[] = [
   ["Error: P1001: Can't reach database server at `localhost:5432`", /type: postgres/],
   ['exec /entrypoint.sh: no such file or directory', /first line.*Windows/],
   ['exec /app/server: exec format error', /another processor/],
-  ["KeyError: 'SERVICE_TOKEN'", /the operator of this installation/],
+  ["KeyError: 'SERVICE_TOKEN'", /PUT \/api\/apps\/\{slug\}\/secrets\/SERVICE_TOKEN/],
   ['openai.OpenAIError: The api_key client option must be set either by passing api_key', /run\.env/],
   ['Exception: Please set OPENAI_API_KEY environment variable.', /spec\.models\.enabled/],
   ['Please set SEARCH_API_KEY before you start', /run\.env/],
@@ -234,6 +235,22 @@ const cases: readonly (readonly [string, RegExp])[] = [
   ['Segmentation fault', /last lines of its log/],
   ['', /last lines of its log/],
 ];
+
+test('names the variables that a crash reports as missing', () => {
+  const logs: readonly (readonly [string, readonly string[]])[] = [
+    ["KeyError: 'SERVICE_TOKEN'", ['SERVICE_TOKEN']],
+    ['config/puma.rb:1:in `fetch\': key not found: "QUEUE" (KeyError)', ['QUEUE']],
+    ['Please set SEARCH_API_KEY and SEARCH_API_URL environment variables', ['SEARCH_API_KEY', 'SEARCH_API_URL']],
+    ['ValidationError: 2 validation errors for Settings\napi_id\n  Field required [type=missing]', ['API_ID']],
+    ['ValidationError: 1 validation error for AppConfig\ndb.url\n  Field required [type=missing]', ['DB__URL']],
+    ['No application encryption key has been specified.', ['APP_KEY']],
+    ['Exception: Please set OPENAI_API_KEY environment variable.', ['OPENAI_API_KEY']],
+    ['Error: supabaseUrl is required.', []],
+    ['Error: environment variable PORT is missing', []],
+    ["Error: EACCES: permission denied, mkdir '/etc/items'", []],
+  ];
+  for (const [log, names] of logs) assert.deepEqual(findMissingVariables(log), names, log);
+});
 
 test('explains a crash by the lines before it', () => {
   for (const [log, fix] of cases) assert.match(suggestCrashFix(log), fix, log);
