@@ -19,10 +19,14 @@ import {
   type AppSettings,
   type AppsOptions,
   createAuthorAppEndpoints,
+  createDeletionEndpoints,
   createDirectory,
+  createPushHookEndpoints,
+  createReleaseEndpoints,
   type DirectoryOptions,
   listLiveApps,
   type Offer,
+  PushPolls,
   startApps,
   type WriteControl,
 } from './apps/index.ts';
@@ -235,6 +239,7 @@ export function createApi(options: ApiOptions): Api {
     ending,
     pushTimes: options.pushTimes,
   });
+  const author = startAuthorSide(options, models.ledger);
   const working = [
     ...models.endpoints,
     ...tools.endpoints,
@@ -245,7 +250,7 @@ export function createApi(options: ApiOptions): Api {
     ...reconciliation.endpoints,
     ...catalog.endpoints,
     ...options.submitting,
-    ...(options.author === undefined ? [] : startAuthorSide(options.author, options.apps.apps, models.ledger)),
+    ...author.endpoints,
   ];
   const pages = startPages({ offer, endpoints: working, models: models.catalog });
   const endpoints = [...working, ...createDiscoveryEndpoints(working, baseUrl, offer, pages)];
@@ -284,6 +289,7 @@ export function createApi(options: ApiOptions): Api {
       void mcp.close();
     },
     async stop() {
+      await author.stop();
       await mcp.close();
       await tools.stop();
       await apps.stop();
@@ -293,14 +299,31 @@ export function createApi(options: ApiOptions): Api {
   };
 }
 
+/** How authors run their apps; it has no endpoints without a cluster. */
+interface AuthorSide {
+  readonly endpoints: readonly Endpoint[];
+  stop(): Promise<void>;
+}
+
 function startAuthorSide(
-  { lookUpKeys, writeControl }: NonNullable<ApiOptions['author']>,
-  apps: DirectoryOptions['apps'],
+  { author, baseUrl, apps: { apps }, models: { appTokenSecret: secret }, appCalls, log }: ApiOptions,
   ledger: Models['ledger'],
-): Endpoint[] {
+): AuthorSide {
+  if (author === undefined) return { endpoints: [], stop: () => Promise.resolve() };
+  const { lookUpKeys, writeControl } = author;
   const audit = new AuditLog(() => ledger.get().database);
   const access = new AuthorAccess({ apps, lookUpKeys, audit });
-  return createAuthorAppEndpoints({ apps, access, audit, writeControl });
+  const polls = new PushPolls({ writeControl, log });
+  const services = { apps, access, audit, writeControl };
+  return {
+    endpoints: [
+      ...createAuthorAppEndpoints(services),
+      ...createReleaseEndpoints(services),
+      ...createDeletionEndpoints(services, { graceMs: appCalls.deleteGraceMs }),
+      ...createPushHookEndpoints(services, { baseUrl, secret, polls }),
+    ],
+    stop: () => polls.stop(),
+  };
 }
 
 /** Paths that programs call and read, whatever site their page is of. Our own pages are not among them, nor is what has its own guard. */

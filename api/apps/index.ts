@@ -45,4 +45,7 @@ export { createSubmitter } from './submit/submit-app.ts';
 export { AuthorAccess, type AuthorAccessOptions } from './author/access.ts';
 export { AuditLog } from './author/audit.ts';
 export { createControlWriter, type WriteControl } from './author/control.ts';
+export { createDeletionEndpoints } from './author/deletion.ts';
 export { createAuthorAppEndpoints } from './author/endpoints.ts';
+export { createPushHookEndpoints, PushPolls } from './author/push-hook.ts';
+export { createReleaseEndpoints } from './author/releases.ts';

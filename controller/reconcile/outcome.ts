@@ -190,6 +190,8 @@ export const reasons = {
   },
   Built: {
     Built: ['done'],
+    Pinned: ['done'],
+    PinnedReleaseGone: ['stalled'],
     Building: ['waiting'],
     PreparingImage: ['waiting'],
     PipelineFaulted: ['failed', 'stalled'],
