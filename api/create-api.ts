@@ -12,22 +12,16 @@ import {
   startAgent,
 } from './protocols/index.ts';
 import {
-  AuditLog,
-  AuthorAccess,
-  type AuthorAccessOptions,
   type Apps,
   type AppSettings,
   type AppsOptions,
-  createAuthorAppEndpoints,
+  type AuthorCluster,
   createDirectory,
-  createSecretEndpoints,
-  createSettingEndpoints,
   type DirectoryOptions,
   listLiveApps,
   type Offer,
   startApps,
-  type AuthorServices,
-  type WriteControl,
+  startAuthorSide,
 } from './apps/index.ts';
 import { formatMoney } from './billing/index.ts';
 import { type Catalog, type SourceGuide, startCatalog } from './catalog/index.ts';
@@ -85,13 +79,7 @@ export interface ApiOptions {
   /** Endpoints by which repositories are submitted. */
   readonly submitting: readonly Endpoint[];
   /** How authors run their apps; absent without a cluster. */
-  readonly author?: {
-    readonly lookUpKeys: AuthorAccessOptions['lookUpKeys'];
-    readonly writeControl: WriteControl;
-    readonly createSecret: AuthorServices['createSecret'];
-    readonly maximumReplicas: number;
-    readonly rememberSecret?: AuthorServices['rememberSecret'];
-  };
+  readonly author?: AuthorCluster;
   readonly fetcher: Fetcher;
   readonly registry: Registry;
   readonly log: Logger;
@@ -241,6 +229,19 @@ export function createApi(options: ApiOptions): Api {
     ending,
     pushTimes: options.pushTimes,
   });
+  const author =
+    options.author === undefined
+      ? undefined
+      : startAuthorSide({
+          ...options.author,
+          apps: options.apps.apps,
+          site: options.apps.site,
+          baseUrl,
+          secret: options.models.appTokenSecret,
+          deleteGraceMs: options.appCalls.deleteGraceMs,
+          database: () => models.ledger.get().database,
+          log,
+        });
   const working = [
     ...models.endpoints,
     ...tools.endpoints,
@@ -251,7 +252,7 @@ export function createApi(options: ApiOptions): Api {
     ...reconciliation.endpoints,
     ...catalog.endpoints,
     ...options.submitting,
-    ...(options.author === undefined ? [] : startAuthorSide(options.author, options.apps, models.ledger)),
+    ...(author?.endpoints ?? []),
   ];
   const pages = startPages({ offer, endpoints: working, models: models.catalog, secret: callers.salt });
   const endpoints = [...working, ...createDiscoveryEndpoints(working, baseUrl, offer, pages)];
@@ -290,6 +291,7 @@ export function createApi(options: ApiOptions): Api {
       void mcp.close();
     },
     async stop() {
+      await author?.stop();
       await mcp.close();
       await tools.stop();
       await apps.stop();
@@ -297,17 +299,6 @@ export function createApi(options: ApiOptions): Api {
       await models.stop();
     },
   };
-}
-
-function startAuthorSide(
-  { lookUpKeys, ...services }: NonNullable<ApiOptions['author']>,
-  { apps, site }: Pick<DirectoryOptions, 'apps' | 'site'>,
-  ledger: Models['ledger'],
-): Endpoint[] {
-  const audit = new AuditLog(() => ledger.get().database);
-  const access = new AuthorAccess({ apps, lookUpKeys, audit });
-  const all = { ...services, apps, site, access, audit };
-  return [...createAuthorAppEndpoints(all), ...createSecretEndpoints(all), ...createSettingEndpoints(all)];
 }
 
 /** Paths that programs call and read, whatever site their page is of. Our own pages are not among them, nor is what has its own guard. */

@@ -40,7 +40,7 @@ export const labels = {
 } as const;
 
 export const annotations = {
-  /** On a HostedApp: change its value to build the same commit again. */
+  /** On a HostedApp: change its value to build the same commit again. One that ends with .no-cache ignores the layer cache. */
   rebuild: 'moorage.dev/rebuild',
   /** On a HostedApp: change its value to look for a new commit now. */
   poll: 'moorage.dev/poll',
@@ -102,6 +102,29 @@ export const annotations = {
   /** On a Deployment: template that failed repeatedly and is not started again, and why, JSON. */
   halted: 'moorage.dev/halted',
 } as const;
+
+/** A request for another build of a commit, as the annotation moorage.dev/rebuild has it. */
+export interface RebuildRequest {
+  /** When it was requested; undefined if the value is no time, as kubectl users may write anything. */
+  readonly at: Date | undefined;
+  /** Whether the layer cache is ignored. */
+  readonly noCache: boolean;
+}
+
+const noCacheSuffix = '.no-cache';
+
+/** Formats a rebuild request. The admission policy accepts short values of letters, digits, `:`, `.` and `-`. */
+export function formatRebuildRequest(at: Date, noCache: boolean): string {
+  return `${at.toISOString()}${noCache ? noCacheSuffix : ''}`;
+}
+
+/** Parses the value of the annotation moorage.dev/rebuild; undefined if it is absent. */
+export function parseRebuildRequest(value: string | undefined): RebuildRequest | undefined {
+  if (value === undefined) return undefined;
+  const noCache = value.endsWith(noCacheSuffix);
+  const at = new Date(noCache ? value.slice(0, -noCacheSuffix.length) : value);
+  return { at: Number.isNaN(at.getTime()) ? undefined : at, noCache };
+}
 
 /** Component of pods that only try a new image: no request reaches them. */
 export const trialComponent = 'trial';

@@ -31,11 +31,18 @@ export interface PublicProgress {
   readonly message?: string;
 }
 
+/** A release that the author chose; nothing newer is deployed until the next deploy. */
+export interface PublicPin {
+  readonly commit: string;
+  /** Newest commit of the repository, if it is another one. */
+  readonly newest?: string;
+}
+
 /**
  * The public status. `live` means that something answers at `url`. A newer commit in progress is in `update`, a rejected
  * one in `problem`; with either, the app stays `live`.
  */
-export type PublicStatus =
+export type PublicStatus = { readonly pinned?: PublicPin } & (
   | {
       readonly status: 'live';
       readonly url: string;
@@ -46,7 +53,8 @@ export type PublicStatus =
       readonly problem?: PublicReason;
     }
   | ({ readonly status: 'in_pipeline' } & PublicProgress)
-  | { readonly status: 'rejected'; readonly reason: PublicReason; readonly since?: string; readonly commit?: string };
+  | { readonly status: 'rejected'; readonly reason: PublicReason; readonly since?: string; readonly commit?: string }
+);
 
 type Input = Pick<StoredHostedApp, 'status'> & {
   readonly spec: Pick<StoredHostedApp['spec'], 'suspend' | 'control'>;
@@ -57,12 +65,22 @@ type Input = Pick<StoredHostedApp, 'status'> & {
 export function toPublicStatus(app: Input): PublicStatus {
   const status = app.status ?? {};
   if (isSuspended(app.spec)) return toSuspended(app.spec, status);
-  if (status.served !== undefined && status.url !== undefined) return toLive(status, status.served, status.url);
+  const pinned = app.spec.control?.release;
+  if (pinned === undefined) return toRunning(app, status, status.source?.commit);
+  const newest = status.source?.commit;
+  const pin: PublicPin = { commit: pinned, ...(newest === pinned ? {} : toOptionalField('newest', newest)) };
+  return { ...toRunning(app, status, pinned), pinned: pin };
+}
+
+/** @param commit the one that should be deployed */
+function toRunning(app: Input, status: HostedAppStatus, commit: string | undefined): PublicStatus {
+  const { served, url } = status;
+  if (served !== undefined && url !== undefined) return toLive(app, served, url, commit);
   if (status.rejection !== undefined && isRetryRequested(app)) {
     return {
       status: 'in_pipeline',
       stage: 'pending',
-      ...toOptionalField('commit', status.source?.commit),
+      ...toOptionalField('commit', commit),
       message: 'A retry was requested.',
     };
   }
@@ -71,10 +89,10 @@ export function toPublicStatus(app: Input): PublicStatus {
       status: 'rejected',
       reason: status.rejection,
       ...toOptionalField('since', status.since),
-      ...toOptionalField('commit', status.source?.commit),
+      ...toOptionalField('commit', commit),
     };
   }
-  return { status: 'in_pipeline', ...toProgress(status) };
+  return { status: 'in_pipeline', ...toProgress(status, commit) };
 }
 
 /** A rebuild was requested, and the status does not reflect it yet. */
@@ -83,14 +101,21 @@ function isRetryRequested({ metadata, status }: Input): boolean {
   return requested !== undefined && requested.slice(0, 100) !== status?.attempt;
 }
 
-function toLive(status: HostedAppStatus, served: NonNullable<HostedAppStatus['served']>, url: string): PublicStatus {
-  const moving = status.rejection === undefined && status.phase !== 'Live' && status.phase !== 'Failing';
+function toLive(
+  { spec, status = {} }: Input,
+  served: NonNullable<HostedAppStatus['served']>,
+  url: string,
+  commit: string | undefined,
+): PublicStatus {
+  // The operator has not seen the pin yet.
+  const isLeaving = spec.control?.release !== undefined && served.commit !== commit;
+  const isSettled = (status.phase === 'Live' && !isLeaving) || status.phase === 'Failing';
   return {
     status: 'live',
     url,
     commit: served.commit,
     since: served.since,
-    ...(moving ? { update: toProgress(status) } : {}),
+    ...(status.rejection === undefined && !isSettled ? { update: toProgress(status, commit) } : {}),
     ...toOptionalField('warning', status.warning),
     ...toOptionalField('problem', status.rejection),
   };
@@ -116,11 +141,11 @@ function toSuspended({ suspend, control }: Input['spec'], status: HostedAppStatu
   };
 }
 
-function toProgress(status: HostedAppStatus): PublicProgress {
+function toProgress(status: HostedAppStatus, commit: string | undefined): PublicProgress {
   return {
     stage: stages[status.phase ?? 'Pending'],
     ...toOptionalField('since', status.since),
-    ...toOptionalField('commit', status.source?.commit),
+    ...toOptionalField('commit', commit),
     ...toOptionalField('position', status.phase === 'Queued' ? status.pipeline?.position : undefined),
     ...toOptionalField('message', readReadyMessage(status)),
   };

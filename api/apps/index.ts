@@ -42,9 +42,8 @@ export {
 } from './submit/endpoints.ts';
 export { createLogOpener } from './submit/follow-log.ts';
 export { createSubmitter } from './submit/submit-app.ts';
-export { AuthorAccess, type AuthorAccessOptions } from './author/access.ts';
-export { AuditLog } from './author/audit.ts';
-export { createControlWriter, createSecretCreator, type WriteControl } from './author/control.ts';
-export { auditView, type AuthorServices, createAuthorAppEndpoints, ownAppView } from './author/endpoints.ts';
-export { createSecretEndpoints, secretsView } from './author/secrets.ts';
-export { createSettingEndpoints, settingsView } from './author/settings.ts';
+export { createControlWriter, createSecretCreator } from './author/control.ts';
+export { auditView, ownAppView } from './author/endpoints.ts';
+export { secretsView } from './author/secrets.ts';
+export { settingsView } from './author/settings.ts';
+export { type AuthorCluster, startAuthorSide } from './author/start.ts';

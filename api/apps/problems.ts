@@ -167,6 +167,45 @@ export const unknownSecret: ProblemType = {
   description: 'The author has not set a secret of this name. `nearest` lists similar names.',
 };
 
+export const releaseNotKept: ProblemType = {
+  slug: 'release-not-kept',
+  status: 422,
+  title: 'No such release',
+  description:
+    'No kept release of the app has this commit, or several do. `releases` lists the kept ones, newest first: the last four that have served. Nothing was changed.',
+};
+
+export const rebuildRefused: ProblemType = {
+  slug: 'rebuild-refused',
+  status: 409,
+  title: 'Nothing can be built now',
+  description:
+    'The app is suspended, or its author pinned a release, so no build starts. `detail` says which, and what to do first. Nothing was changed.',
+};
+
+export const tooManyRebuilds: ProblemType = {
+  slug: 'too-many-rebuilds',
+  status: 429,
+  title: 'Too many rebuilds',
+  description: 'An app is rebuilt at most once a minute. Try again after the number of seconds in Retry-After.',
+};
+
+export const wrongHookSignature: ProblemType = {
+  slug: 'wrong-hook-signature',
+  status: 403,
+  title: 'Wrong signature',
+  description:
+    'The request has no signature by the secret of this push hook, or a wrong one. POST /api/apps/{slug}/push-hook-secret gives the author the secret, and says where to enter it. Nothing was done.',
+};
+
+export const hooksUnconfigured: ProblemType = {
+  slug: 'hooks-unconfigured',
+  status: 503,
+  title: 'No push hooks here',
+  description:
+    'This installation has no secret from which those of push hooks are derived (MOORAGE_APP_TOKEN_SECRET). Repositories are polled.',
+};
+
 /** What any request for the private side of an app may be refused with. */
 export const readingProblems: readonly ProblemType[] = [unknownApp, appKeyRequired, appPrivate, tooManyWrongKeys];
 

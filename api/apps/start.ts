@@ -120,6 +120,8 @@ export function startApps({
 export interface AppSettings {
   /** Time limit of a call, until the last byte of the response. */
   readonly limitMs: number;
+  /** Milliseconds between an author's deletion of an app and its end. */
+  readonly deleteGraceMs: number;
   /** Sent to the activator when the platform lists an app's operations, so that the app is not woken. */
   readonly probeToken: string | undefined;
 }
@@ -131,6 +133,11 @@ export const environment = z.object({
     default: 120,
     description: 'Time limit in seconds of a call to an app, until the last byte of its response.',
   }),
+  MOORAGE_DELETE_GRACE: defineSetting(kinds.duration, {
+    value: 'apps.deleteGrace',
+    default: '72h',
+    description: 'How long an app that its author deletes can be restored. It is suspended until then.',
+  }),
   MOORAGE_PROBE_TOKEN: secret
     .optional()
     .describe("Secret that the platform's own requests send to the activator, so that they do not wake apps."),
@@ -139,5 +146,9 @@ export const environment = z.object({
 /** Reads the configuration. @throws Error that names every wrong variable */
 export function readAppSettings(variables: NodeJS.ProcessEnv = process.env): AppSettings {
   const read = readConfig(environment, variables);
-  return { limitMs: read.MOORAGE_APP_CALL_SECONDS * 1_000, probeToken: read.MOORAGE_PROBE_TOKEN };
+  return {
+    limitMs: read.MOORAGE_APP_CALL_SECONDS * 1_000,
+    deleteGraceMs: read.MOORAGE_DELETE_GRACE,
+    probeToken: read.MOORAGE_PROBE_TOKEN,
+  };
 }

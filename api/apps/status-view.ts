@@ -3,7 +3,13 @@ import { z } from 'zod';
 import { findAuthorContact, contactSources, listPublicSettings } from '../../crds/effective-settings.ts';
 import { formatAppUrl, type AppsSite } from '../../crds/names.ts';
 import { finding, plan } from '../../crds/hosted-app.ts';
-import { toPublicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
+import {
+  toPublicStatus,
+  type PublicPin,
+  type PublicProgress,
+  type PublicReason,
+  type PublicStatus,
+} from '../../crds/public-status.ts';
 import { imageWait } from '../../crds/status.ts';
 import { readRepository, type App } from './hosted-apps.ts';
 import { licenseOffer, offerLicense } from './license-offer.ts';
@@ -28,7 +34,7 @@ const progress = z.object({
   message: z.string().optional(),
 });
 
-const pastRun = z.object({
+export const pastRun = z.object({
   number: z.int(),
   commit: z.string(),
   reason: z.string().describe('Why it was built.'),
@@ -97,6 +103,10 @@ export const statusView = z.looseObject({
   license: licenseOffer
     .optional()
     .describe('How to add a licence in one step, if a commit was rejected for having none.'),
+  pinned: z
+    .object({ commit: z.string(), newest: z.string().optional().describe('Newest commit, if it is another one.') })
+    .optional()
+    .describe('The release that the author pinned: no other commit is built or deployed until they deploy again.'),
   update: progress.optional().describe('A newer commit in the pipeline while the app is live.'),
   problem: rejection.optional().describe('Why a newer commit was rejected while the app is live.'),
   warning: z.string().optional().describe('A problem of the live app, such as errors on /.'),
@@ -161,6 +171,7 @@ export function toStatusView(app: App, linkBase: LinkBase): StatusView {
     message: describeStatus(status, resolveUrl(app, linkBase.site), newest),
     ...formatAddresses(app, linkBase),
     ...toDetailsView(status),
+    pinned: status.pinned,
     license: offerLicense(app, findRejection(status)),
     newest_commit: newest,
     page: toPageView(app),
@@ -188,6 +199,28 @@ function toPageView({ status }: App): StatusView['page'] {
 
 /** Describes the status in a sentence. @param newest newest known commit of the repository */
 export function describeStatus(status: PublicStatus, url: string, newest?: string): string {
+  const { pinned } = status;
+  if (pinned === undefined) return describeUnpinned(status, url, newest);
+  // Compared to the pinned commit, there is no newer one.
+  return `${describePinned(status, url, pinned.commit)} ${describePin(pinned)}`;
+}
+
+function describePinned(status: PublicStatus, url: string, commit: string): string {
+  if (status.status !== 'live' || status.commit === commit) return describeUnpinned(status, url, commit);
+  const live = `The app is live at ${url}, running another commit than the pinned one.`;
+  if (status.update !== undefined)
+    return `${live} The pinned one is being rolled out: ${lowercaseFirst(describeProgress(status.update))}`;
+  const { problem } = status;
+  return problem === undefined ? live : `${live} ${describeReason(problem)} ${endSentence(problem.fix)}`;
+}
+
+function describePin({ commit, newest }: PublicPin): string {
+  return newest === undefined
+    ? `Commit ${commit.slice(0, 7)} is pinned; newer commits are not deployed until the next deploy.`
+    : `Commit ${commit.slice(0, 7)} is pinned; the newest commit ${newest.slice(0, 7)} is not deployed until the next deploy.`;
+}
+
+function describeUnpinned(status: PublicStatus, url: string, newest: string | undefined): string {
   if (status.status === 'rejected') return `${describeReason(status.reason)} ${endSentence(status.reason.fix)}`;
   if (status.status === 'in_pipeline') return `${describeProgress(status)} The app will be live at ${url}.`;
   if (status.commit === newest && (status.update !== undefined || status.problem !== undefined))
@@ -292,7 +325,9 @@ function lowercaseFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
-function toPastRunView(entry: NonNullable<NonNullable<App['status']>['history']>[number]): z.input<typeof pastRun> {
+export function toPastRunView(
+  entry: NonNullable<NonNullable<App['status']>['history']>[number],
+): z.input<typeof pastRun> {
   const { number, commit, reason, result, message, release, releaseMessage, startedAt, finishedAt } = entry;
   return {
     ...{ number, commit, reason, result, message, release },

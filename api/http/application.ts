@@ -19,6 +19,7 @@ import {
 import {
   readFormBody,
   readJsonBody,
+  readRawBody,
   rejectKeysInQuery,
   identifyCaller,
   type Caller,
@@ -103,7 +104,7 @@ function createHandler(
   endpoint: Endpoint,
   run: 'run' | 'head',
 ): (request: ExpressRequest<Record<string, string>>) => Promise<void> {
-  const readBody = endpoint.bodyForm === 'form' ? readFormBody : readJsonBody;
+  const readBody = { json: readJsonBody, form: readFormBody, raw: readRawBody }[endpoint.bodyForm ?? 'json'];
   return async (request) => {
     const exchange = getExchange(request);
     const { query } = exchange;

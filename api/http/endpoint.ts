@@ -82,12 +82,17 @@ export interface EndpointDefinition<
   readonly params?: Params;
   readonly query?: Query;
   readonly body?: Body;
-  /** Format of the body. Default: JSON. A form is read as an object of its fields, and only from pages of this site. */
-  readonly bodyForm?: 'json' | 'form';
+  /**
+   * Format of the body. Default: JSON. A form is read as an object of its fields, and only from pages of this site. `raw`
+   * gives the handler the bytes as they were sent, for signatures over them; its schema is `rawBody`.
+   */
+  readonly bodyForm?: 'json' | 'form' | 'raw';
   /** Maximum size of a body in bytes. Default: 64 KiB. */
   readonly bodyLimit?: number;
   /** Reads the input if schemas alone cannot. Default: validates each part. @throws Problem (invalid-request) */
   readonly read?: (raw: RawInput) => Reading;
+  /** Status of a successful response. Default: 200. 202: what was requested is done later. */
+  readonly successStatus?: 200 | 202;
   /** Schema of a JSON response. Responses are parsed with it, so that fields it does not name never leave. */
   readonly output: Output;
   readonly outputDescription: string;
@@ -156,9 +161,9 @@ export function defineEndpoint<
   const run = async (raw: RawInput, context: RequestContext): Promise<Response> => {
     const answered = await answer(raw, context);
     if (answered instanceof Response) return answered;
-    const { maxAgeSeconds } = definition;
+    const { maxAgeSeconds, successStatus: status = 200 } = definition;
     return maxAgeSeconds === undefined
-      ? createJsonResponse(answered.value, { headers: { 'cache-control': 'no-store', ...answered.headers } })
+      ? createJsonResponse(answered.value, { status, headers: { 'cache-control': 'no-store', ...answered.headers } })
       : createConditionalJsonResponse(answered.value, context, { maxAgeSeconds, headers: answered.headers });
   };
   return {
@@ -210,6 +215,9 @@ interface Schemas<Params extends z.ZodObject, Query extends z.ZodObject, Body ex
   readonly query?: Query;
   readonly body?: Body;
 }
+
+/** Schema of a body that is read as bytes (`bodyForm: 'raw'`). */
+export const rawBody = z.instanceof(Uint8Array);
 
 /** Schema of a part that accepts no fields. */
 export const noFields = z.strictObject({});

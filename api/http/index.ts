@@ -11,6 +11,7 @@ export {
   JsonAnswer,
   type Method,
   type ProtocolMount,
+  rawBody,
   type RawInput,
   readInput,
   readPart,

@@ -20,6 +20,12 @@ export async function readJsonBody(request: IncomingMessage, limit: number): Pro
   return parseJson(bytes);
 }
 
+/** Reads a body of any type as it was sent; it may be empty. @throws Problem (body-too-large, unsupported-media-type, malformed-request) */
+export async function readRawBody(request: IncomingMessage, limit: number): Promise<Uint8Array> {
+  assertUncompressed(request);
+  return readBytes(request, limit);
+}
+
 function assertJsonMediaType(contentType: string | undefined): void {
   const [type = '', ...parameters] = (contentType ?? '')
     .toLowerCase()

@@ -137,6 +137,10 @@ export const pipelineInput = z.strictObject({
     .describe('Disk that the build may take; absent: its end for lack of disk is never the fault of the node.'),
   cacheBytes: z.int().positive().optional().describe('Most bytes of the cache of all steps; absent: no limit.'),
   cache: z.string().optional().describe('Name of the layer cache at the registry proxy; absent: none.'),
+  noCache: z
+    .boolean()
+    .optional()
+    .describe('Every step runs again, and no layer is taken from the cache; the cache is filled all the same.'),
   plainHosts: z.array(z.string()).default([]).describe('Registry hosts that are reached over plain http.'),
   missingImages: z
     .array(z.string())

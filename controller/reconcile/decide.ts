@@ -40,7 +40,8 @@ const steps = [
   }),
   createGatedStep({
     condition: 'Built',
-    findNeed: ({ app }, { fields }) => (app.spec.suspend ? undefined : fields.source),
+    findNeed: ({ app: { spec } }, { fields }) =>
+      spec.suspend || spec.control?.release !== undefined ? undefined : fields.source,
     run: runPipelineStep,
     runWithoutNeed: endPipelines,
   }),

@@ -196,6 +196,8 @@ export const reasons = {
   },
   Built: {
     Built: ['done'],
+    Pinned: ['done'],
+    PinnedReleaseGone: ['stalled'],
     Building: ['waiting'],
     PreparingImage: ['waiting'],
     PipelineFaulted: ['failed', 'stalled'],

@@ -56,6 +56,12 @@ export interface ReconcilerOptions extends Lookups {
   readonly now?: () => Date;
 }
 
+/** By the reason of the Event. */
+const deletionMessages = {
+  Expired: 'The app was deleted, because it has never been live. Its repository can be submitted again.',
+  DeletedByAuthor: 'The app was deleted, because its author requested it and did not restore it in time.',
+} as const;
+
 type Lookup = Extract<Action, { kind: 'poll' | 'probe' | 'look' | 'close' }>;
 
 /** For an app that has not responded within the usual time: its first response may take longer. */
@@ -174,11 +180,14 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   }
 
   /** Deletes exactly the version that was decided on: one that has changed is reconciled again. */
-  async function expire(app: HostedAppObject, signal: AbortSignal): Promise<ReconcileResult> {
+  async function expire(
+    app: HostedAppObject,
+    reason: keyof typeof deletionMessages,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult> {
     const { resourceVersion } = app.metadata;
     await deleteObject(client, hostedApps, app, { resourceVersion, signal });
-    const message = 'The app was deleted, because it has never been live. Its repository can be submitted again.';
-    recorder.record(app, { type: 'Warning', reason: 'Expired', message });
+    recorder.record(app, { type: 'Warning', reason, message: deletionMessages[reason] });
     return nothingMore;
   }
 
@@ -204,7 +213,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     if (app !== cached) written.set(key, app);
     const snapshot = takeSnapshot(options, app, now(), await findDataKey(client, app, signal));
     const decision = decide(snapshot);
-    if (decision.expiry?.isDue === true) return expire(app, signal);
+    if (decision.expiry?.isDue === true) return expire(app, decision.expiry.reason, signal);
     const outcomes = await performActions(snapshot, decision, signal);
     const status = buildStatus(snapshot, {
       ...decision,

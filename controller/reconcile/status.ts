@@ -45,7 +45,7 @@ export function buildStatus(
     ...fields,
     observedGeneration: app.metadata.generation,
     phase,
-    since: findPhaseStart(app.status, phase, fields) ?? formatTimestamp(now),
+    since: findPhaseStart(snapshot, phase, fields) ?? formatTimestamp(now),
     checkedAt: chooseCheckTime(app.status, now),
     ...(fields.source === undefined ? {} : { shortCommit: shortenCommit(fields.source.commit) }),
     ...(rejection === undefined ? {} : { rejection }),
@@ -56,10 +56,11 @@ export function buildStatus(
   };
 }
 
-/** When it entered this phase, if it was in it already. */
-function findPhaseStart(before: HostedAppStatus | undefined, phase: Phase, fields: StatusFields): string | undefined {
-  const isSame = before?.phase === phase && before.source?.commit === fields.source?.commit;
-  return isSame ? before.since : undefined;
+/** When it entered this phase, if it was in it already. A newer commit does not matter to a pinned release. */
+function findPhaseStart({ app }: Snapshot, phase: Phase, fields: StatusFields): string | undefined {
+  const { status: before, spec } = app;
+  const isSameCommit = spec.control?.release !== undefined || before?.source?.commit === fields.source?.commit;
+  return before?.phase === phase && isSameCommit ? before.since : undefined;
 }
 
 /** Every app is checked this often, so an old `checkedAt` shows that no operator is running. */
@@ -204,12 +205,14 @@ function choosePhase(snapshot: Snapshot, fields: StatusFields, outcomes: Outcome
 
 const pipelinePhases = { Queued: 'Queued', Clone: 'Cloning', Review: 'Reviewing', Build: 'Building' } as const;
 
-// Expiry: submitted apps that never went live are deleted after a while, so that they do not occupy space for good.
+// Expiry: an app is deleted at the time that its author chose. Submitted apps that never went live are deleted after a
+// while, so that they do not occupy space for good.
 
-/** The expiry of an app that has not gone live. */
+/** The expiry of an app that its author deleted, or that has not gone live. */
 export interface Expiry {
-  /** Its time is up, and it was warned. */
+  /** Its time is up. An app that has not gone live was warned before. */
   readonly isDue: boolean;
+  readonly reason: 'DeletedByAuthor' | 'Expired';
   /** When it is deleted; absent until it is warned. */
   readonly at?: Date;
   /** Check again after this many milliseconds. */
@@ -225,15 +228,21 @@ const longestWarningMs = 86_400_000;
 export function computeExpiry(snapshot: Snapshot, fields: StatusFields): Expiry | undefined {
   const { app, config, now } = snapshot;
   const { expireMs } = config;
+  const { deleteAfter } = app.spec.control ?? {};
+  if (deleteAfter !== undefined) {
+    const afterMs = Math.max(0, Date.parse(deleteAfter) - now.getTime());
+    return { isDue: afterMs === 0, reason: 'DeletedByAuthor', afterMs };
+  }
   if (expireMs === undefined || !canExpire(app, fields)) return undefined;
+  const reason = 'Expired';
   const warningMs = Math.min(longestWarningMs, expireMs / 2);
   const end = Date.parse(app.metadata.creationTimestamp) + expireMs;
-  if (now.getTime() < end - warningMs) return { isDue: false, afterMs: end - warningMs - now.getTime() };
+  if (now.getTime() < end - warningMs) return { isDue: false, reason, afterMs: end - warningMs - now.getTime() };
   const warned = readWarningTime(app);
   // An app that is long past its time, because the limit is new, is still warned first.
   const at = Math.max(end, (warned ?? now.getTime()) + warningMs);
   const afterMs = Math.max(0, at - now.getTime());
-  return { isDue: warned !== undefined && afterMs === 0, at: new Date(at), afterMs };
+  return { isDue: warned !== undefined && afterMs === 0, reason, at: new Date(at), afterMs };
 }
 
 /**

@@ -46,7 +46,7 @@ const windowMs = 60_000;
 
 export class AuthorAccess {
   readonly #options: AuthorAccessOptions;
-  /** Times of wrong keys by network. */
+  /** Times of wrong keys by network, and by network and scope. */
   readonly #failures = new Map<string, number[]>();
 
   constructor(options: AuthorAccessOptions) {
@@ -107,7 +107,7 @@ export class AuthorAccess {
         names: apps.listAll().map(({ metadata }) => metadata.name),
         all: '/agent-capabilities.json lists the live apps.',
       });
-    this.#assertWithinLimit(context);
+    this.assertWithinLimit(context);
     const authorization = context.headers.get('authorization');
     if (authorization === null)
       throw new Problem(
@@ -133,17 +133,22 @@ export class AuthorAccess {
     );
   }
 
-  #listFailures(network: string): number[] {
+  #listFailures(counter: string): number[] {
     const { now = Date.now } = this.#options;
-    const times = (this.#failures.get(network) ?? []).filter((time) => now() - time < windowMs);
-    if (times.length === 0) this.#failures.delete(network);
-    else this.#failures.set(network, times);
+    const times = (this.#failures.get(counter) ?? []).filter((time) => now() - time < windowMs);
+    if (times.length === 0) this.#failures.delete(counter);
+    else this.#failures.set(counter, times);
     return times;
   }
 
-  #assertWithinLimit(context: CallContext): void {
+  /**
+   * Throws too-many-wrong-keys if the network of a request has sent too many wrong keys within a minute.
+   *
+   * @param scope counts these keys apart from others: forges send the hooks of all apps from the same networks
+   */
+  assertWithinLimit(context: CallContext, scope = ''): void {
     const { wrongKeys = 10, now = Date.now } = this.#options;
-    const [oldest, ...others] = this.#listFailures(context.caller().network);
+    const [oldest, ...others] = this.#listFailures(formatCounter(context, scope));
     if (oldest === undefined || others.length + 1 < wrongKeys) return;
     const seconds = Math.max(1, Math.ceil((oldest + windowMs - now()) / 1000));
     throw new Problem(
@@ -153,13 +158,22 @@ export class AuthorAccess {
     );
   }
 
-  #refuse(context: CallContext, type: typeof notAuthor, detail: string): Problem {
+  /** Counts a wrong key. @param scope as in {@link assertWithinLimit} */
+  countWrongKey(context: CallContext, scope = ''): void {
     const { now = Date.now } = this.#options;
-    const { network } = context.caller();
+    const counter = formatCounter(context, scope);
     for (const known of [...this.#failures.keys()]) this.#listFailures(known);
-    this.#failures.set(network, [...this.#listFailures(network), now()]);
+    this.#failures.set(counter, [...this.#listFailures(counter), now()]);
+  }
+
+  #refuse(context: CallContext, type: typeof notAuthor, detail: string): Problem {
+    this.countWrongKey(context);
     return new Problem(type, detail);
   }
+}
+
+function formatCounter(context: CallContext, scope: string): string {
+  return `${context.caller().network} ${scope}`;
 }
 
 /** The key hashes of the newest reviewed commit. */

@@ -12,8 +12,8 @@ import { type App, type AppIndex, readRepository } from '../hosted-apps.ts';
 import { describeStatus, resolveUrl } from '../status-view.ts';
 import { actionProblems, readingProblems, unknownApp } from '../problems.ts';
 import { type ActionName, type AuthorAccess, formatAppKeyLine } from './access.ts';
-import type { AuditLog } from './audit.ts';
-import type { ControlChange, WriteControl } from './control.ts';
+import type { AuditEntry, AuditLog } from './audit.ts';
+import type { ControlChange, RequestAnnotations, WriteControl } from './control.ts';
 
 export interface AuthorServices {
   readonly apps: Pick<AppIndex, 'get' | 'listAll'>;
@@ -116,12 +116,13 @@ function findApp(apps: AuthorServices['apps'], slug: string): App {
   });
 }
 
-const releaseView = z.object({
+export const releaseView = z.object({
   commit: z.string(),
   ready_at: z.string().describe('When it was first ready, RFC 3339.'),
   good: z.boolean().describe('Whether it has served long enough without a crash to be a fallback.'),
   crashed_at: z.string().optional(),
   serving: z.boolean(),
+  pinned: z.boolean().describe('Whether its commit is pinned: the newest release of it runs, and nothing newer.'),
 });
 
 export const ownAppView = z.object({
@@ -165,7 +166,7 @@ function createAppEndpoint({ access, site }: AuthorServices): Endpoint {
   });
 }
 
-function toAppView(app: App, site: AppsSite): z.input<typeof ownAppView> {
+export function toAppView(app: App, site: AppsSite): z.input<typeof ownAppView> {
   const status = toPublicStatus(app);
   const url = resolveUrl(app, site);
   const { releases = [], served } = app.status ?? {};
@@ -183,26 +184,31 @@ function toAppView(app: App, site: AppsSite): z.input<typeof ownAppView> {
       good: goodAt !== undefined,
       crashed_at: crashedAt,
       serving: served?.commit === commit && served.image === image,
+      pinned: app.spec.control?.release === commit,
     })),
   };
 }
 
+export const auditEntryView = z.object({
+  id: z.string(),
+  at: z.string().describe('RFC 3339.'),
+  actor: z.string().describe('First 12 digits of the hash of the author key.'),
+  action: z.string(),
+  detail: z.record(z.string(), z.unknown()).describe('What was changed, without secret values.'),
+  outcome: z
+    .enum(['accepted', 'failed'])
+    .describe('accepted: it was carried out, unless an entry with the same request says failed.'),
+  request: z.string().describe('X-Request-Id of the request.'),
+});
+
 export const auditView = z.object({
-  entries: z.array(
-    z.object({
-      id: z.string(),
-      at: z.string().describe('RFC 3339.'),
-      actor: z.string().describe('First 12 digits of the hash of the author key.'),
-      action: z.string(),
-      detail: z.record(z.string(), z.unknown()).describe('What was changed, without secret values.'),
-      outcome: z
-        .enum(['accepted', 'failed'])
-        .describe('accepted: it was carried out, unless an entry with the same request says failed.'),
-      request: z.string().describe('X-Request-Id of the request.'),
-    }),
-  ),
+  entries: z.array(auditEntryView),
   next: z.string().optional().describe('`before` of the next page, if there may be one.'),
 });
+
+export function toAuditEntryView({ at, ...entry }: AuditEntry): z.input<typeof auditEntryView> {
+  return { ...entry, at: at.toISOString() };
+}
 
 function createAuditEndpoint({ access, audit }: AuthorServices): Endpoint {
   return defineEndpoint({
@@ -231,7 +237,7 @@ function createAuditEndpoint({ access, audit }: AuthorServices): Endpoint {
       const { app } = access.identify(params.slug, context);
       const entries = await audit.list(app.metadata.uid, query.limit, query.before);
       return {
-        entries: entries.map(({ at, ...entry }) => ({ ...entry, at: at.toISOString() })),
+        entries: entries.map(toAuditEntryView),
         next: entries.length === query.limit ? entries.at(-1)?.id : undefined,
       };
     },
@@ -250,7 +256,7 @@ interface SimpleAction {
   readonly change: (now: string) => ControlChange;
 }
 
-const actionView = z.object({ slug: z.string(), message: z.string() });
+export const actionView = z.object({ slug: z.string(), message: z.string() });
 
 function createActionEndpoint(services: AuthorServices, action: SimpleAction): Endpoint {
   const { name, operation, summary, description, message, change } = action;
@@ -279,6 +285,13 @@ export async function changeControl(
   context: CallContext,
   name: ActionName,
   change: (now: string) => ControlChange,
+  request?: (stored: App, now: Date) => RequestAnnotations,
 ): Promise<App> {
-  return access.act(slug, context, name, ({ app }) => writeControl(app, () => change(now().toISOString())));
+  return access.act(slug, context, name, ({ app }) =>
+    writeControl(
+      app,
+      () => change(now().toISOString()),
+      request === undefined ? undefined : (stored) => request(stored, now()),
+    ),
+  );
 }

@@ -7,6 +7,7 @@ import {
   isReserved,
   kind,
   labels,
+  parseRebuildRequest,
   toDnsLabel,
   version,
 } from '../../../crds/names.ts';
@@ -201,7 +202,9 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
 /** Whether its commit was rejected. A repository that cannot be read is only polled again. */
 function isRetriable(app: App): boolean {
   const isFound = app.status?.conditions?.find(({ type }) => type === 'SourceResolved')?.status !== 'False';
-  return !isSuspended(app.spec) && isFound && toPublicStatus(app).status === 'rejected';
+  // Nothing is built while the author's pin holds.
+  const isPinned = app.spec.control?.release !== undefined;
+  return !isSuspended(app.spec) && !isPinned && isFound && toPublicStatus(app).status === 'rejected';
 }
 
 /** The HostedApp of a submission. The admission policy lets the API set these fields and no others (crds/field-access.ts). */
@@ -233,7 +236,7 @@ const dayMs = 86_400_000;
  * the last retry, or from the end of its pipeline run: `firstMs`, doubling, at most a day. Another commit starts over.
  */
 export function computeRetryTime(app: App, firstMs: number): number {
-  const requestedAt = parseTime(app.metadata.annotations?.[annotations.rebuild]);
+  const requestedAt = parseRebuildRequest(app.metadata.annotations?.[annotations.rebuild])?.at?.getTime() ?? 0;
   if (requestedAt === 0) return 0;
   const history = app.status?.history ?? [];
   const commit = app.status?.source?.commit;

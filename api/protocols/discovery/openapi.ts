@@ -83,12 +83,15 @@ function buildOperation(endpoint: Endpoint): Json {
       ? {}
       : {
           requestBody: {
-            required: true,
-            content: { 'application/json': { schema: toJsonSchema(endpoint.body, 'input') } },
+            required: endpoint.bodyForm !== 'raw',
+            content:
+              endpoint.bodyForm === 'raw'
+                ? { '*/*': {} }
+                : { 'application/json': { schema: toJsonSchema(endpoint.body, 'input') } },
           },
         }),
     responses: {
-      200: buildSuccessResponse(endpoint),
+      [endpoint.successStatus ?? 200]: buildSuccessResponse(endpoint),
       ...buildUnchangedResponse(endpoint),
       ...buildProblemResponses(endpoint),
     },

@@ -264,7 +264,7 @@ export function buildLintArguments(solve: Solve): string[] {
   return [...buildCommonArguments(solve), '--opt', 'requestid=frontend.lint'];
 }
 
-/** Builds the arguments for build and push. If there is a cache, the build reads and updates it. */
+/** Builds the arguments for build and push. If there is a cache, the build updates it, and reads it unless told not to. */
 export function buildImageArguments(solve: Solve): string[] {
   const { input, cache, metadataFile, time } = solve;
   const output = [
@@ -280,9 +280,16 @@ export function buildImageArguments(solve: Solve): string[] {
     // one could be taken from the cache for the next commit.
     `source-date-epoch=${time}`,
   ];
-  const imported =
-    cache === undefined ? [] : ['--import-cache', `type=registry,ref=${cache.ref}`, ...buildExportArguments(cache)];
-  return [...buildCommonArguments(solve), '--output', output.join(','), '--metadata-file', metadataFile, ...imported];
+  return [
+    ...buildCommonArguments(solve),
+    '--output',
+    output.join(','),
+    '--metadata-file',
+    metadataFile,
+    ...(input.noCache === true ? ['--no-cache'] : []),
+    ...(cache === undefined || input.noCache === true ? [] : ['--import-cache', `type=registry,ref=${cache.ref}`]),
+    ...(cache === undefined ? [] : buildExportArguments(cache)),
+  ];
 }
 
 /** Builds the arguments that fill a cache from the daemon's latest build. */

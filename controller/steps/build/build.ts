@@ -1,6 +1,6 @@
 // Step Build: one pipeline Job per commit and build inputs, from the queue to an image or a rejection.
 import type { HistoryEntry } from '../../../crds/hosted-app.ts';
-import { annotations } from '../../../crds/names.ts';
+import { annotations, parseRebuildRequest } from '../../../crds/names.ts';
 import type { ComponentImage } from '../../../crds/status.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
 import { omitUndefined } from '../../../lib/values.ts';
@@ -24,6 +24,7 @@ import {
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { findPreparedImage, judgePreparation } from '../prepared-images.ts';
 import { identifySource } from '../source/source.ts';
+import { selectPinnedRelease, takeKeptBuild } from './kept-build.ts';
 import {
   buildPipelineJob,
   explainBuild,
@@ -82,11 +83,13 @@ export function runPipelineStep(
   const stranger = fullSnapshot.jobs.find(
     (job) => job.metadata.name === name && !isJobOfApp(job, fullSnapshot.app.metadata.uid),
   );
-  const result: StepResult = isBuilt
-    ? { outcomes: reportBuilt(fields, commit) }
-    : stranger === undefined
-      ? continueBuild(snapshot, fields, wantedBuild)
-      : removeEarlierJob(stranger);
+  const kept = isBuilt ? undefined : takeKeptBuild(snapshot, fields, wantedBuild);
+  const result: StepResult =
+    isBuilt || kept !== undefined
+      ? { outcomes: reportBuilt(applyPatch(fields, kept), commit), statusPatch: kept ?? {} }
+      : stranger === undefined
+        ? continueBuild(snapshot, fields, wantedBuild)
+        : removeEarlierJob(stranger);
   return {
     ...result,
     statusPatch: { ...patch, ...result.statusPatch },
@@ -94,19 +97,29 @@ export function runPipelineStep(
   };
 }
 
-/** Without a commit there is nothing to build. A suspended app keeps its image, and its pipelines are ended. */
+/**
+ * Without a commit there is nothing to build. An app that is suspended or runs a pinned release keeps its image, and its
+ * pipelines are ended.
+ */
 export function endPipelines(fullSnapshot: Snapshot, { fields }: Progress): StepResult {
   const attempt = readAttempt(fullSnapshot);
-  if (!fullSnapshot.app.spec.suspend) return { statusPatch: { attempt, neededImages: undefined } };
+  const { suspend, control } = fullSnapshot.app.spec;
+  const pinned = control?.release;
+  if (!suspend && pinned === undefined) return { statusPatch: { attempt, neededImages: undefined } };
   const { history, actions } = supersede(
     selectOwnJobs(fullSnapshot),
     fields.history,
     undefined,
-    'the app was suspended',
+    pinned === undefined ? 'the app was suspended' : `commit ${shortenCommit(pinned)} was pinned`,
   );
+  const patch: StatusPatch = { attempt, pipeline: undefined, history, neededImages: undefined };
+  if (pinned !== undefined) {
+    const result = selectPinnedRelease(fullSnapshot, applyPatch(fields, patch), pinned);
+    return { ...result, statusPatch: { ...patch, ...result.statusPatch }, afterStatus: actions };
+  }
   return {
     outcomes: fields.built === undefined ? {} : reportBuilt(fields, fields.built.commit),
-    statusPatch: { attempt, pipeline: undefined, history, neededImages: undefined },
+    statusPatch: patch,
     afterStatus: actions,
   };
 }
@@ -182,6 +195,7 @@ function startPipeline(snapshot: Snapshot, fields: StatusFields, wantedBuild: Wa
   const manifest = buildPipelineJob(resolvePodApp(snapshot.app, fields, wantedBuild.commit), snapshot.config, {
     ...wantedBuild,
     ...offerBuiltImages(fields),
+    noCache: shouldIgnoreCache(fields),
     repository,
     number,
     reason,
@@ -203,6 +217,12 @@ function startPipeline(snapshot: Snapshot, fields: StatusFields, wantedBuild: Wa
 function offerBuiltImages({ built, attempt }: StatusFields): { builtImages?: readonly ComponentImage[] } {
   const { components } = built ?? {};
   return components === undefined || built?.attempt !== attempt ? {} : { builtImages: components };
+}
+
+/** Whether a rebuild without the cache was requested, and no release has come of it yet. */
+function shouldIgnoreCache({ attempt, built, releases = [] }: StatusFields): boolean {
+  const isDone = [built, ...releases].some((each) => each?.attempt === attempt);
+  return !isDone && parseRebuildRequest(attempt)?.noCache === true;
 }
 
 /** A poll and a rebuild were requested together: the commit to build is the one that the poll finds. */

@@ -38,6 +38,8 @@ export interface JobIdentity {
   readonly queuedAt: Date;
   /** Images of the components of the last build, if they may be taken over. */
   readonly builtImages?: readonly ComponentImage[];
+  /** The author requested a build that ignores the layer cache. */
+  readonly noCache?: boolean;
   /** A fault that the author could have staged was accepted for this commit before. */
   readonly doubted?: boolean;
   /** Why it is made, for people. */
@@ -219,7 +221,7 @@ function resolveLimits(app: HostedApp, config: InstallationConfig): { cpu: strin
 function buildPipelineInput(
   app: HostedApp,
   config: InstallationConfig,
-  { commit, repository, number, builtImages, doubted = false }: JobIdentity,
+  { commit, repository, number, builtImages, noCache = false, doubted = false }: JobIdentity,
 ): PipelineInput {
   const { source, build, review, run, components } = app.spec;
   const limits = resolveLimits(app, config);
@@ -264,6 +266,7 @@ function buildPipelineInput(
           cacheBytes: config.pipeline.cacheBytes,
         }
       : {}),
+    ...(noCache ? { noCache } : {}),
     ...resolveMirror(config.registry),
     ...pickImageLists(config.registry),
     doubted,

@@ -23,8 +23,12 @@ export function updateReleases(
   wantedRelease: Release,
 ): Releases & { readonly provenInMs: number | undefined } {
   const { now, config } = snapshot;
+  const pinned = snapshot.app.spec.control?.release;
+  // A release that the author chose is never dropped, even while another one runs.
+  const countUses = (record: ReleaseRecord): number =>
+    2 * Number(isSameIdentity(record, wantedRelease)) + Number(record.commit === pinned);
   const compareByUse = (one: ReleaseRecord, other: ReleaseRecord): number =>
-    Number(isSame(other, wantedRelease)) - Number(isSame(one, wantedRelease)) || compareReleases(one, other);
+    countUses(other) - countUses(one) || compareReleases(one, other);
   const releases = observeReleases(snapshot, knownReleases, wantedRelease)
     .toSorted(compareByUse)
     .slice(0, keptReleases)
@@ -67,14 +71,14 @@ export function chooseFallback(
   if (currentRecord !== undefined && (currentRecord.goodAt !== undefined || currentRecord.crashedAt === undefined))
     return currentRecord;
   return (knownReleases.releases ?? [])
-    .filter((record) => !isSame(record, wantedRelease) && record.answers !== false)
+    .filter((record) => !isSameIdentity(record, wantedRelease) && record.answers !== false)
     .toSorted(compareReleases)[0];
 }
 
 /** Records whether the URL of a release works. One that does not has not proven itself, however long it runs. */
 export function recordAnswers({ releases }: Releases, release: Identity, answers: boolean): Releases['releases'] {
   return releases?.map((record) => {
-    if (!isSame(record, release)) return record;
+    if (!isSameIdentity(record, release)) return record;
     const { goodAt, ...rest } = record;
     return omitUndefined({ ...rest, goodAt: answers ? goodAt : undefined, answers });
   });
@@ -82,7 +86,7 @@ export function recordAnswers({ releases }: Releases, release: Identity, answers
 
 /** Finds another release whose URL is known to work. */
 export function findWorkingRelease(knownReleases: Releases, wantedRelease: Identity): ReleaseRecord | undefined {
-  return knownReleases.releases?.find((record) => !isSame(record, wantedRelease) && isWorking(record));
+  return knownReleases.releases?.find((record) => !isSameIdentity(record, wantedRelease) && isWorking(record));
 }
 
 /**
@@ -92,7 +96,7 @@ export function findWorkingRelease(knownReleases: Releases, wantedRelease: Ident
 export function findWorkedAt(fields: Pick<StatusFields, 'releases' | 'served'>, release: Identity): string | undefined {
   const record = findRecord(fields, release);
   if (record !== undefined && isWorking(record)) return record.readyAt;
-  return fields.served !== undefined && isSame(fields.served, release) ? fields.served.since : undefined;
+  return fields.served !== undefined && isSameIdentity(fields.served, release) ? fields.served.since : undefined;
 }
 
 /** Records from before URLs were judged say so by their time of service. */
@@ -111,7 +115,21 @@ export function isBetter(fallback: ReleaseRecord, knownReleases: Releases, wante
 }
 
 export function findRecord({ releases }: Releases, release: Identity): ReleaseRecord | undefined {
-  return releases?.find((record) => isSame(record, release));
+  return releases?.find((record) => isSameIdentity(record, release));
+}
+
+/**
+ * Finds the kept release of a commit: the newest one if it was built several times, else what the Deployment runs or would
+ * roll back to, since a status can be lost.
+ */
+export function findReleaseOfCommit(
+  { releases = [] }: Releases,
+  deployment: Deployment | undefined,
+  commit: string,
+): Release | undefined {
+  const record = releases.find((each) => each.commit === commit);
+  if (record !== undefined) return toRelease(record);
+  return readNotedReleases(deployment).find((release) => release?.commit === commit);
 }
 
 /** Parses a release from an annotation. */
@@ -137,7 +155,8 @@ function formatReleaseKey(release: Identity): string {
   return [release.image, release.commit, ...(imagesHash === undefined ? [] : [imagesHash])].join(' ');
 }
 
-function isSame(one: Identity, other: Identity): boolean {
+/** Whether two releases have the same commit and images. */
+export function isSameIdentity(one: Identity, other: Identity): boolean {
   return formatReleaseKey(one) === formatReleaseKey(other);
 }
 
@@ -166,11 +185,11 @@ function listKnownRecords({ app, deployment, now }: Snapshot, { releases: record
     before === undefined
       ? []
       : [{ ...before, readyAt: deployment?.metadata.creationTimestamp ?? formatTimestamp(now) }],
-    current === undefined || served === undefined || !isSame(current, served)
+    current === undefined || served === undefined || !isSameIdentity(current, served)
       ? []
       : [{ ...current, readyAt: served.since }],
   ].flat();
-  const missing = seeds.filter((seed) => !records.some((record) => isSame(record, seed)));
+  const missing = seeds.filter((seed) => !records.some((record) => isSameIdentity(record, seed)));
   return [...records, ...missing.map((seed) => ({ ...seed, servedSeconds: 0, bestSeconds: 0 }))];
 }
 

@@ -1,11 +1,13 @@
 // Runs the pure steps through simulated time: a Deployment controller and a kubelet in a few lines, and commits that
 // serve well, crash every half minute, or never start.
+import { applyControl, type Control } from '../../../crds/control.ts';
 import type { HostedAppSpec, HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import type { ContainerStatus, Deployment, Pod } from '../../../controller/objects/kinds.ts';
 import type { Action } from '../../../controller/reconcile/outcome.ts';
 import type { ProbeResult, Snapshot } from '../../../controller/reconcile/snapshot.ts';
 import type { KubeObject, Manifest } from '../../../lib/kubernetes/index.ts';
+import { omitUndefined } from '../../../lib/values.ts';
 import {
   app,
   createApplied,
@@ -61,6 +63,10 @@ const readyAfterSeconds = 5;
 export interface Timeline {
   /** Pushes a commit that behaves like this. Its letter counts up from a. */
   push(behaviour: Behaviour): string;
+  /** Sets what the author controls, in addition to what was set before; undefined removes a field. */
+  control(change: { readonly [Field in keyof Control]?: Control[Field] | undefined }): void;
+  /** Lets the pods of a commit behave in another way from now on. */
+  behave(letter: string, behaviour: Behaviour): void;
   /** Lets time pass, with a reconcile every few seconds. */
   run(seconds: number): Moment[];
   readonly last: Moment;
@@ -71,6 +77,7 @@ export interface Timeline {
 /** Everything that changes as time passes. */
 interface SimulatedWorld {
   readonly behaviours: Map<string, Behaviour>;
+  control: Control;
   status: HostedAppStatus;
   deployment: Deployment | undefined;
   route: Snapshot['route'];
@@ -90,6 +97,7 @@ export function createTimeline(
   options: Partial<Snapshot> = {},
   world: SimulatedWorld = {
     behaviours: new Map(),
+    control: {},
     status: {},
     deployment: undefined,
     route: undefined,
@@ -154,7 +162,8 @@ export function createTimeline(
   }
 
   function reconcile(): Moment {
-    const of = app(spec, world.status);
+    const plain = app({ ...spec, control: world.control }, world.status);
+    const of = { ...plain, spec: applyControl(plain.spec) };
     const ready = world.pods.filter(({ readyAt }) => readyAt !== undefined);
     const snapshot = createSnapshot(of, {
       now: new Date(now.getTime() + world.second * 1000),
@@ -190,6 +199,14 @@ export function createTimeline(
       const { built: image, source } = createBuiltStatus(commit, {}, app(spec));
       world.status = { ...world.status, built: { ...image, image: digest(letter), commit } as never, source };
       return letter;
+    },
+    control(change) {
+      world.control = omitUndefined({ ...world.control, ...change });
+    },
+    behave(letter, behaviour) {
+      world.behaviours.set(letter.repeat(40), behaviour);
+      for (const [index, pod] of world.pods.entries())
+        if (pod.marks[annotations.commit]?.startsWith(letter) === true) world.pods[index] = { ...pod, behaviour };
     },
     run(seconds) {
       const moments: Moment[] = [];

@@ -1,6 +1,7 @@
 // Apps that never went live: warned, then deleted; and those that are left alone.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
+import { applyControl } from '../../../../crds/control.ts';
 import type { HostedApp, HostedAppStatus } from '../../../../crds/hosted-app.ts';
 import { labels } from '../../../../crds/names.ts';
 import {
@@ -65,4 +66,27 @@ test('never expires an app that has been live, is suspended, or was created with
       .expiry,
     undefined,
   );
+});
+
+test('deletes an app whose author deleted it once its time has come, whether it was live or not', () => {
+  for (const status of [createLiveStatus(first), createPolledStatus(first)]) {
+    const decideDeletion = (seconds: number): ReturnType<typeof decideStatus> => {
+      const of = app({ control: { deleteAfter: formatTime(seconds) } }, status);
+      return decideStatus(createSnapshot({ ...of, spec: applyControl(of.spec) }, { config }));
+    };
+    const early = decideDeletion(90);
+    assert.deepEqual(early.decision.expiry, { isDue: false, reason: 'DeletedByAuthor', afterMs: 90_000 });
+    assert.ok(early.conditions.includes('Ready=False Suspended'));
+    assert.match(
+      early.status.conditions?.find(({ type }) => type === 'Ready')?.message ?? '',
+      /^Its author deleted the app\. It is removed after /,
+    );
+    assert.equal(warning(early.status), undefined);
+    for (const seconds of [0, -day])
+      assert.deepEqual(decideDeletion(seconds).decision.expiry, {
+        isDue: true,
+        reason: 'DeletedByAuthor',
+        afterMs: 0,
+      });
+  }
 });

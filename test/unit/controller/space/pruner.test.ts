@@ -87,6 +87,17 @@ test('prunes an app once per pipeline, and measures its bytes', async () => {
   assert.equal(state.asked.length, asked);
 });
 
+test('keeps the image of a pinned release, which is built and among the releases', async () => {
+  const image = `r/apps/hello@${digest(1)}`;
+  const release = { image, commit: first, port: 80, readyAt: formatTime(0), servedSeconds: 0, bestSeconds: 0 };
+  const { history } = subject.status;
+  for (const status of [{ built: { image, commit: first, inputsHash: 'unknown' } }, { releases: [release] }]) {
+    prunerOf([]).schedule({ ...subject, status: { ...(history === undefined ? {} : { history }), ...status } });
+    await expect.poll(() => removals().length).toBe(1);
+    assert.deepEqual(removals(), [`DELETE /v2/apps/hello/manifests/${digest(2)}`]);
+  }
+});
+
 test('leaves an app alone while one of its pipelines runs', () => {
   prunerOf([job(first)]).schedule(subject);
   assert.deepEqual(state.asked, []);

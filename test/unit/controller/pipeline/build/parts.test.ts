@@ -143,6 +143,31 @@ test("passes the author's build arguments and the commit, but not Moorage's or t
   assert.match(args[args.indexOf('--output') + 1] ?? '', /(?:^|,)source-date-epoch=5(?:,|$)/);
 });
 
+test('imports no cache and runs every step again without the cache, and fills the cache all the same', () => {
+  const buildWith = (noCache: boolean | undefined): string => {
+    const solve = {
+      input: { ...sampleInput(), noCache },
+      cache: { ref: 'r/cache:all', mode: 'max' as const },
+      address: 'unix:///s',
+      time: 5,
+      policyFile: '/p',
+      metadataFile: '/m',
+      environment: {},
+      notes: {
+        authored: true,
+        context: '/c',
+        dockerfile: '/c/Dockerfile',
+        plan: { strategy: 'dockerfile' as const, reason: '' },
+      },
+    };
+    return buildImageArguments(solve)
+      .filter((argument) => argument.endsWith('-cache'))
+      .join(' ');
+  };
+  assert.equal(buildWith(true), '--no-cache --export-cache');
+  assert.equal(buildWith(undefined), '--import-cache --export-cache');
+});
+
 test('passes the bridge as a build context, and builds the last stage of an extended Dockerfile', () => {
   const input = sampleInput();
   const solve = {

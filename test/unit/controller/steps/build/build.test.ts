@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { sortQueue } from '../../../../../controller/build-queue/build-queue.ts';
-import { approvalRule } from '../../../../../controller/pipeline/contract.ts';
+import { approvalRule, pipelineInput } from '../../../../../controller/pipeline/contract.ts';
 import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import { formatJobName, hashBuildInputs } from '../../../../../controller/steps/build/job.ts';
 import { computeFaultDelayMs } from '../../../../../controller/steps/build/records.ts';
 import type { HistoryEntry, HostedApp } from '../../../../../crds/hosted-app.ts';
-import { annotations } from '../../../../../crds/names.ts';
+import { annotations, formatRebuildRequest } from '../../../../../crds/names.ts';
 import {
   app,
   listActions,
@@ -308,4 +308,22 @@ test('offers the images of the last build for reuse, and none of them to a rebui
   assert.deepEqual(JSON.parse(String(offer('1', { [annotations.rebuild]: '1' }))), images);
   assert.equal(offer(undefined, { [annotations.rebuild]: '1' }), undefined);
   assert.equal(offer('1', { [annotations.rebuild]: '2' }), undefined);
+});
+
+test('ignores the cache for the build that was requested without it, until one has succeeded', () => {
+  const value = formatRebuildRequest(now, true);
+  const build = (rebuild: string, built: Partial<NonNullable<HostedApp['status']>['built'] & object> = {}): unknown => {
+    const status = createPolledStatus(second, {
+      built: { image: digest('a'), commit: first, inputsHash: 'x', ...built },
+      attempt: rebuild,
+    });
+    const { decision } = decideStatus(createSnapshot(app({}, status, { [annotations.rebuild]: rebuild })));
+    const created = decision.actions.find(({ action }) => action.kind === 'create' && action.manifest.kind === 'Job');
+    const text = /MOORAGE_PIPELINE","value":("(?:[^"\\]|\\.)*")/.exec(JSON.stringify(created))?.[1];
+    return pipelineInput.parse(JSON.parse(String(JSON.parse(text ?? assert.fail('no Job'))))).noCache;
+  };
+  assert.equal(build(value), true);
+  assert.equal(build(value, { attempt: value }), undefined);
+  assert.equal(build(formatRebuildRequest(now, false)), undefined);
+  assert.equal(build('whatever-somebody-wrote'), undefined);
 });
