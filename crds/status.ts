@@ -83,12 +83,8 @@ export const condition = z.object({
 /** Maximum number of variables that a finding or rejection names. */
 export const maximumVariables = 20;
 
-/** Variables of the app that the author may have to set. */
-const missingVariables = z
-  .array(z.string().max(128))
-  .max(maximumVariables)
-  .optional()
-  .describe('Variables that the app reads and that have no value.');
+const variableNames = z.array(z.string().max(128)).max(maximumVariables);
+const missingVariables = variableNames.optional().describe('Variables that the app reads and that have no value.');
 
 /** A problem found in a repository, and how the author can fix it. */
 export const finding = z.object({

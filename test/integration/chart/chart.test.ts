@@ -428,12 +428,12 @@ const rights: readonly (readonly [Right, boolean])[] = [
   [{ who: 'operator', verb: 'create', what: 'events@events.k8s.io', where: 'moorage-apps' }, true],
   ...['moorage-apps', 'moorage-builds', 'moorage-system', 'kube-system'].flatMap((where) =>
     (['operator', 'api'] as const).flatMap((who) => [
-      // Creating the token of an app gives nothing to read, and neither does deleting it.
+      // Creating the token of an app or the secret of an author gives nothing to read, and neither does deleting it.
       ...['get', 'list', 'watch', 'update', 'patch', 'delete', 'create'].map(
         (verb) =>
           [
             { who, verb, what: 'secrets', where },
-            ['create', 'delete'].includes(verb) && who === 'operator' && where === 'moorage-apps',
+            where === 'moorage-apps' && (verb === 'create' || (verb === 'delete' && who === 'operator')),
           ] as const,
       ),
       [{ who, verb: 'create', what: 'pods/exec', where }, false] as const,
@@ -489,8 +489,8 @@ test('the API may create and annotate an app, and change nothing else of it', as
     await assert.rejects(create(spec), new RegExp(`; set spec\\.${field} with kubectl`));
   await create({});
   await patch({ metadata: { annotations: { 'moorage.dev/poll': 'now' } } });
-  await assert.rejects(patch({ spec: { run: { secrets } } }), /not change its spec/);
-  await assert.rejects(patch({ spec: { source: { revision: 'other' } } }), /not change its spec/);
+  await assert.rejects(patch({ spec: { run: { secrets } } }), /not change the rest of its spec/);
+  await assert.rejects(patch({ spec: { source: { revision: 'other' } } }), /not change the rest of its spec/);
   await assert.rejects(patch({ metadata: { labels: { 'moorage.dev/caller': 'another' } } }), /not change its labels/);
 });
 

@@ -33,7 +33,8 @@ const client = {
       .parse(patch);
     const stored = sample.store.get(`apps/${name}`);
     if (stored?.metadata.resourceVersion !== metadata.resourceVersion) throw new ApiError(409, 'Conflict', 'changed');
-    const merged = Object.entries({ ...stored.spec.control, ...spec.control }).filter(([, field]) => field !== null);
+    const fields: Record<string, unknown> = { ...stored.spec.control, ...spec.control };
+    const merged = Object.entries(fields).filter(([, field]) => field !== null);
     const changed: App = {
       ...stored,
       metadata: { ...stored.metadata, resourceVersion: String(Number(metadata.resourceVersion) + 1) },
@@ -108,7 +109,7 @@ async function send(
   method: string,
   path: string,
   body?: unknown,
-): Promise<{ told: string; body: z.output<typeof answer> }> {
+): Promise<{ outcome: string; body: z.output<typeof answer> }> {
   const response = await sample.request(`/api/apps/${path}`, {
     method,
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -117,12 +118,12 @@ async function send(
   const text = await response.text();
   assert.ok(!text.includes(value), text);
   const parsed = answer.parse(JSON.parse(text));
-  return { told: `${response.status} ${parsed.type?.split('/').at(-1) ?? ''}`.trim(), body: parsed };
+  return { outcome: `${response.status} ${parsed.type?.split('/').at(-1) ?? ''}`.trim(), body: parsed };
 }
 
 test('a value goes into a new Secret, and its name and version alone into the HostedApp', async () => {
-  const { told, body } = await send('PUT', 'shop/secrets/STRIPE_KEY', { value });
-  assert.deepEqual([told, body['name'], body['version']], ['200', 'STRIPE_KEY', 1]);
+  const { outcome, body } = await send('PUT', 'shop/secrets/STRIPE_KEY', { value });
+  assert.deepEqual([outcome, body['name'], body['version']], ['200', 'STRIPE_KEY', 1]);
   const [made] = secrets.values();
   const name = formatControlSecretName({ name: 'shop', uid: 'uid-shop' }, 1);
   assert.deepEqual(made, {
@@ -153,8 +154,8 @@ test('a new value is a new version, a name that is deleted keeps none, and no ve
   await send('PUT', 'shop/secrets/A', { value });
   await send('PUT', 'shop/secrets/A', { value: 'another' });
   await send('PUT', 'shop/secrets/B', { value });
-  assert.deepEqual((await send('DELETE', 'shop/secrets/A')).told, '200');
-  assert.deepEqual((await send('DELETE', 'shop/secrets/A')).told, '404 unknown-secret');
+  assert.deepEqual((await send('DELETE', 'shop/secrets/A')).outcome, '200');
+  assert.deepEqual((await send('DELETE', 'shop/secrets/A')).outcome, '404 unknown-secret');
   await send('PUT', 'shop/secrets/A', { value });
   assert.deepEqual((await send('GET', 'shop/secrets')).body['secrets'], [
     { name: 'B', version: 3 },
@@ -168,7 +169,7 @@ test('parallel requests end in one of the values, each with a version whose Secr
   const answers = await Promise.all(
     values.map(async (text, index) => send('PUT', `shop/secrets/${index % 2 === 0 ? 'EVEN' : 'ODD'}`, { value: text })),
   );
-  assert.deepEqual(new Set(answers.map(({ told }) => told)), new Set(['200']));
+  assert.deepEqual(new Set(answers.map(({ outcome }) => outcome)), new Set(['200']));
   const { secrets: set = [], secretVersion = 0 } = getControl('shop');
   assert.deepEqual(set.map(({ name }) => name).sort(), ['EVEN', 'ODD']);
   for (const { name, version } of set) {
@@ -199,9 +200,9 @@ test('a version that others have passed meanwhile is not used, since the operato
 test('attack: a value is in no answer, log, audit entry or HostedApp, whatever goes wrong', async () => {
   await send('PUT', 'shop/secrets/A', { value });
   refusal = new ApiError(422, 'Invalid', `Secret "x" is invalid: data: ${value}`);
-  assert.equal((await send('PUT', 'shop/secrets/A', { value })).told, '500 internal-fault');
+  assert.equal((await send('PUT', 'shop/secrets/A', { value })).outcome, '500 internal-fault');
   refusal = new ApiError(0, 'Unreachable', 'no answer');
-  assert.equal((await send('PUT', 'shop/secrets/A', { value })).told, '503 cluster-unavailable');
+  assert.equal((await send('PUT', 'shop/secrets/A', { value })).outcome, '503 cluster-unavailable');
   refusal = undefined;
   for (const body of [{ value, more: value }, { value: [value] }, { [value]: 'x' }, { value: `${value}\0` }])
     await sample.request('/api/apps/shop/secrets/A', {
@@ -243,13 +244,13 @@ test('attack: names and values that are none are refused, and nothing is stored'
     ['shop/secrets/A', { value: 'x'.repeat(1_000_000) }, '413 body-too-large'],
     ['held/secrets/A', { value }, '403 not-author'],
   ];
-  for (const [path, body, told] of cases) assert.equal((await send('PUT', path, body)).told, told, path);
+  for (const [path, body, outcome] of cases) assert.equal((await send('PUT', path, body)).outcome, outcome, path);
   assert.equal(secrets.size, 0);
   assert.deepEqual(
     slugs.map(getControl),
     slugs.map(() => ({})),
   );
-  assert.equal((await send('PUT', 'shop/secrets/A', { value: long.slice(1) })).told, '200');
+  assert.equal((await send('PUT', 'shop/secrets/A', { value: long.slice(1) })).outcome, '200');
 });
 
 test('attack: an app whose name begins like another one gets Secrets of its own', async () => {
@@ -263,8 +264,8 @@ test('attack: an app whose name begins like another one gets Secrets of its own'
 
 test('a name that the operator of the installation takes from a Secret is refused by name', async () => {
   change('shop', { spec: { run: { secrets: [{ name: 'TAKEN', secret: 'keys', key: 'one' }] } } });
-  const { told, body } = await send('PUT', 'shop/secrets/TAKEN', { value });
-  assert.equal(told, '422 setting-refused');
+  const { outcome, body } = await send('PUT', 'shop/secrets/TAKEN', { value });
+  assert.equal(outcome, '422 setting-refused');
   assert.match(body.detail ?? '', /The operator of this installation sets TAKEN/);
 });
 
@@ -300,7 +301,7 @@ test('lists what the review, a crash and the plan ask for, until it is set', asy
 
 test('settings change one by one, and null removes one', async () => {
   const env = [{ name: 'MODE', value: 'fast' }];
-  assert.equal((await send('PUT', 'shop/settings', { env, replicas: 3, idleAfter: '15m' })).told, '200');
+  assert.equal((await send('PUT', 'shop/settings', { env, replicas: 3, idleAfter: '15m' })).outcome, '200');
   await send('PUT', 'shop/settings', { replicas: null, healthPath: '/healthz' });
   const { body } = await send('GET', 'shop/settings');
   assert.deepEqual(
@@ -328,8 +329,8 @@ test('a secret replaces the variable of the settings, whose value does not stay'
   });
   await send('PUT', 'shop/secrets/KEY', { value });
   assert.deepEqual(getControl('shop').env, [{ name: 'MODE', value: 'fast' }]);
-  const { told, body } = await send('PUT', 'shop/settings', { env: [{ name: 'KEY', value: 'open' }] });
-  assert.equal(told, '422 setting-refused');
+  const { outcome, body } = await send('PUT', 'shop/settings', { env: [{ name: 'KEY', value: 'open' }] });
+  assert.equal(outcome, '422 setting-refused');
   assert.match(body.detail ?? '', /KEY is one of your secrets/);
 });
 
@@ -350,8 +351,8 @@ test('settings that the app cannot have are refused with their reason', async ()
     ['shop', { idleAfter: '10m' }, /has set run\.idleAfter/],
   ];
   for (const [slug, body, detail] of cases) {
-    const { told, body: problem } = await send('PUT', `${slug}/settings`, body);
-    assert.equal(told, '422 setting-refused', JSON.stringify(body));
+    const { outcome, body: problem } = await send('PUT', `${slug}/settings`, body);
+    assert.equal(outcome, '422 setting-refused', JSON.stringify(body));
     assert.match(problem.detail ?? '', detail);
     assert.deepEqual(getControl(slug), {});
   }
@@ -370,6 +371,6 @@ test('settings that the app cannot have are refused with their reason', async ()
       ],
     },
   ])
-    assert.equal((await send('PUT', 'shop/settings', body)).told, '400 invalid-request', JSON.stringify(body));
-  assert.equal((await send('PUT', 'disk/settings', { replicas: 1 })).told, '200');
+    assert.equal((await send('PUT', 'shop/settings', body)).outcome, '400 invalid-request', JSON.stringify(body));
+  assert.equal((await send('PUT', 'disk/settings', { replicas: 1 })).outcome, '200');
 });

@@ -20,7 +20,6 @@ import {
   digest,
   first,
   now,
-  type Deep,
 } from '../../../../support/operator/scenario.ts';
 
 type SpecFields = Parameters<typeof app>[0];
@@ -30,7 +29,7 @@ const name = (version: number): string => formatControlSecretName(identity, vers
 
 /** An app as the operator reads it. */
 function controlled(control: Control, spec: SpecFields = {}, status: HostedAppStatus = {}): HostedApp {
-  const read = app({ ...spec, control } as SpecFields, createLiveStatus(first, status));
+  const read = app({ ...spec, control }, createLiveStatus(first, status));
   return { ...read, spec: applyControl(read.spec, read.metadata) };
 }
 
@@ -243,7 +242,7 @@ test('attack: a version number far ahead is reached in steps', () => {
 });
 
 test('an app that was never built keeps no value that its author has removed', () => {
-  const own = app({ control: { secretVersion: 2 } } as Deep<HostedApp['spec']>, {});
+  const own = app({ control: { secretVersion: 2 } }, {});
   assert.deepEqual(listDeleted(decide(createSnapshot(own))), [1, 2]);
 });
 
@@ -252,11 +251,11 @@ test('shows the value of no variable of the author in a crash log, and says how 
   const { deployment } = createDeployed(own);
   assert.ok(deployment !== undefined);
   const crash = { terminated: { exitCode: 1, message: 'env: STRIPE_KEY=abc-of-the-author' } };
-  const [masked] = maskPods([appPod(deployment, { ready: false, state: crash } as never)], own, config);
+  const [masked] = maskPods([appPod(deployment, { ready: false, state: crash })], own, config);
   assert.doesNotMatch(JSON.stringify(masked), /abc-of/);
   const message = `secret "${name(1)}" not found`;
   const waiting = { waiting: { reason: 'CreateContainerConfigError', message } };
-  const pod = appPod(deployment, { ready: false, state: waiting } as never);
+  const pod = appPod(deployment, { ready: false, state: waiting });
   const limits = { name: 'app', isNamed: false, port: 80, startupMs: 1, startupTime: '1s', memory: '1Mi', disk: '1Mi' };
   const rejection = diagnose(pod, [{ ...limits, healthPath: undefined }], now);
   assert.match(rejection?.fix ?? '', /set each of your secrets again/);
