@@ -22,8 +22,12 @@ import {
   createDirectory,
   type DirectoryOptions,
   listLiveApps,
+  type MailSettings,
+  type Notifications,
+  type NotificationTimes,
   type Offer,
   startApps,
+  startNotifications,
   type WriteControl,
 } from './apps/index.ts';
 import { formatMoney } from './billing/index.ts';
@@ -85,6 +89,8 @@ export interface ApiOptions {
   readonly author?: {
     readonly lookUpKeys: AuthorAccessOptions['lookUpKeys'];
     readonly writeControl: WriteControl;
+    /** Without them, no mail is sent. */
+    readonly mail?: MailSettings | undefined;
   };
   readonly fetcher: Fetcher;
   readonly registry: Registry;
@@ -98,6 +104,7 @@ export interface ApiOptions {
   readonly guides?: readonly SourceGuide[];
   readonly jobTimes?: ToolsOptions['jobTimes'];
   readonly pushTimes?: AgentStart['pushTimes'] | undefined;
+  readonly notificationTimes?: Partial<NotificationTimes> | undefined;
   readonly operationDiscovery?: AppsOptions['operationDiscovery'];
   readonly mcpSessions?: AppsOptions['mcpSessions'];
 }
@@ -235,6 +242,7 @@ export function createApi(options: ApiOptions): Api {
     ending,
     pushTimes: options.pushTimes,
   });
+  const author = startAuthorSide(options, models.ledger);
   const working = [
     ...models.endpoints,
     ...tools.endpoints,
@@ -245,7 +253,7 @@ export function createApi(options: ApiOptions): Api {
     ...reconciliation.endpoints,
     ...catalog.endpoints,
     ...options.submitting,
-    ...(options.author === undefined ? [] : startAuthorSide(options.author, options.apps.apps, models.ledger)),
+    ...author.endpoints,
   ];
   const pages = startPages({ offer, endpoints: working, models: models.catalog, secret: callers.salt });
   const endpoints = [...working, ...createDiscoveryEndpoints(working, baseUrl, offer, pages)];
@@ -279,6 +287,7 @@ export function createApi(options: ApiOptions): Api {
     appsOnly: createRequestListener({ ...serving, endpoints: models.appEndpoints }),
     start() {
       apps.start();
+      author.start();
     },
     closeStreams() {
       void mcp.close();
@@ -293,14 +302,31 @@ export function createApi(options: ApiOptions): Api {
   };
 }
 
-function startAuthorSide(
-  { lookUpKeys, writeControl }: NonNullable<ApiOptions['author']>,
-  apps: DirectoryOptions['apps'],
-  ledger: Models['ledger'],
-): Endpoint[] {
+/** Starts what authors do with their apps: nothing without a cluster. */
+function startAuthorSide(options: ApiOptions, ledger: Models['ledger']): Pick<Notifications, 'endpoints' | 'start'> {
+  const { author, apps, callers, fetcher, baseUrl, log, ending, notificationTimes: times } = options;
+  if (author === undefined) return { endpoints: [], start: () => undefined };
+  const { lookUpKeys, writeControl, mail } = author;
   const audit = new AuditLog(() => ledger.get().database);
-  const access = new AuthorAccess({ apps, lookUpKeys, audit });
-  return createAuthorAppEndpoints({ apps, access, audit, writeControl });
+  const access = new AuthorAccess({ apps: apps.apps, lookUpKeys, audit });
+  const shared = { apps: apps.apps, access };
+  const notifications = startNotifications({
+    ...shared,
+    ledger,
+    mail,
+    fetcher,
+    secret: callers.salt,
+    baseUrl,
+    log,
+    ending,
+    times,
+  });
+  return {
+    endpoints: [...createAuthorAppEndpoints({ ...shared, audit, writeControl }), ...notifications.endpoints],
+    start() {
+      notifications.start();
+    },
+  };
 }
 
 /** Paths that programs call and read, whatever site their page is of. Our own pages are not among them, nor is what has its own guard. */

@@ -21,6 +21,7 @@ import {
   hostedApps,
   createLogOpener,
   readAppSettings,
+  readMailSettings,
   createSubmitEndpoints,
   createSubmitMetrics,
 } from './apps/index.ts';
@@ -52,6 +53,7 @@ const apps = createAppIndex(reflector.store, config.appsNamespace);
 const reflecting = reflector.run(ending.signal);
 
 const metering = readMeteringSettings();
+const mail = readMailSettings();
 const lookUp =
   config.operatorUrl === undefined || metering.token === undefined
     ? undefined
@@ -96,6 +98,7 @@ const api = createApi({
         author: {
           lookUpKeys: (repository) => lookUp(repository, true),
           writeControl: createControlWriter({ client, apps }),
+          mail,
         },
       }),
   fetcher: new GuardedFetcher(readFetchConfig()),

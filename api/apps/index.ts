@@ -46,3 +46,6 @@ export { AuthorAccess, type AuthorAccessOptions } from './author/access.ts';
 export { AuditLog } from './author/audit.ts';
 export { createControlWriter, type WriteControl } from './author/control.ts';
 export { auditView, createAuthorAppEndpoints, ownAppView } from './author/endpoints.ts';
+export { stopView } from './notifications/endpoints.ts';
+export { type MailSettings, readMailSettings } from './notifications/mail.ts';
+export { type Notifications, type NotificationTimes, startNotifications } from './notifications/start.ts';

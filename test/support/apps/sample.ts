@@ -34,6 +34,7 @@ export interface AppsSampleOptions {
   readonly mcpSessions?: AppsOptions['mcpSessions'];
   /** How authors run their apps; default: they cannot. */
   readonly author?: ApiOptions['author'];
+  readonly notificationTimes?: ApiOptions['notificationTimes'];
   /** Makes the tools beside the operations; default: sample tools. */
   readonly make?: (services: ToolDependencies) => readonly Tool[];
 }
@@ -43,6 +44,7 @@ export async function sampleAppsServer({
   operationDiscovery = { everyMs: 20, staleMs: 60_000, limitMs: 30_000 },
   mcpSessions = {},
   author,
+  notificationTimes,
   make = () => sampleTools,
 }: AppsSampleOptions = {}): Promise<AppsSample> {
   const registry = new Registry();
@@ -59,6 +61,7 @@ export async function sampleAppsServer({
     findModelApp: () => undefined,
     submitting: [],
     ...(author === undefined ? {} : { author }),
+    notificationTimes,
     fetcher: new GuardedFetcher(),
     registry,
     log: silent,
