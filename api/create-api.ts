@@ -19,6 +19,7 @@ import {
   createDirectory,
   type DirectoryOptions,
   listLiveApps,
+  type NotificationTimes,
   type Offer,
   startApps,
   startAuthorSide,
@@ -92,6 +93,7 @@ export interface ApiOptions {
   readonly guides?: readonly SourceGuide[];
   readonly jobTimes?: ToolsOptions['jobTimes'];
   readonly pushTimes?: AgentStart['pushTimes'] | undefined;
+  readonly notificationTimes?: Partial<NotificationTimes> | undefined;
   readonly operationDiscovery?: AppsOptions['operationDiscovery'];
   readonly mcpSessions?: AppsOptions['mcpSessions'];
 }
@@ -239,8 +241,12 @@ export function createApi(options: ApiOptions): Api {
           baseUrl,
           secret: options.models.appTokenSecret,
           deleteGraceMs: options.appCalls.deleteGraceMs,
-          database: () => models.ledger.get().database,
+          callerSalt: callers.salt,
+          ledger: models.ledger,
+          fetcher: options.fetcher,
+          notificationTimes: options.notificationTimes,
           log,
+          ending,
         });
   const working = [
     ...models.endpoints,
@@ -286,6 +292,7 @@ export function createApi(options: ApiOptions): Api {
     appsOnly: createRequestListener({ ...serving, endpoints: models.appEndpoints }),
     start() {
       apps.start();
+      author?.start();
     },
     closeStreams() {
       void mcp.close();

@@ -22,6 +22,7 @@ import {
   hostedApps,
   createLogOpener,
   readAppSettings,
+  readMailSettings,
   createSubmitEndpoints,
   createSubmitMetrics,
 } from './apps/index.ts';
@@ -53,6 +54,7 @@ const apps = createAppIndex(reflector.store, config.appsNamespace);
 const reflecting = reflector.run(ending.signal);
 
 const metering = readMeteringSettings();
+const mail = readMailSettings();
 const lookUp =
   config.operatorUrl === undefined || metering.token === undefined
     ? undefined
@@ -99,6 +101,7 @@ const api = createApi({
           writeControl: createControlWriter({ client, apps }),
           createSecret: createSecretCreator(client),
           maximumReplicas: config.authorReplicas,
+          mail,
         },
       }),
   fetcher: new GuardedFetcher(readFetchConfig()),

@@ -370,6 +370,16 @@ export const receipts = z.strictObject({
     ),
 });
 
+export const mail = z.strictObject({
+  urlSecret: allowEmpty(name)
+    .default('')
+    .describe(
+      'Secret in the namespace of the release whose key `url` is the SMTP server, such as smtps://user:password@mail.example.org:465. A key `ca.crt` holds the certificates (PEM) of a private authority. If empty, no mail is sent.',
+    ),
+  cidrs: z.array(cidr).default([]).describe('Addresses of the SMTP server, if it is not on the public internet.'),
+  port: port.default(465).describe('TCP port of the SMTP server.'),
+});
+
 export const monitoring = z
   .strictObject({
     enabled: z

@@ -206,6 +206,30 @@ export const hooksUnconfigured: ProblemType = {
     'This installation has no secret from which those of push hooks are derived (MOORAGE_APP_TOKEN_SECRET). Repositories are polled.',
 };
 
+export const noNotifications: ProblemType = {
+  slug: 'no-notifications',
+  status: 409,
+  title: 'Nowhere to send notifications',
+  description:
+    'Nothing can be sent about this app. Mails need an e-mail address that the author gave in moorage.yaml or .moorage-owner, and an installation that sends mail; a webhook has to be added first. `detail` says what is missing.',
+};
+
+export const tooManyTests: ProblemType = {
+  slug: 'too-many-tests',
+  status: 429,
+  title: 'Too many test notifications',
+  description:
+    'One test notification of an app is sent within 30 seconds. Try again after the number of seconds in Retry-After.',
+};
+
+export const unknownStopLink: ProblemType = {
+  slug: 'unknown-stop-link',
+  status: 404,
+  title: 'Unknown link',
+  description:
+    'This installation did not make the link, or the link was cut off. Copy all of it from the mail. The author of the app can also change notifications with their key.',
+};
+
 /** What any request for the private side of an app may be refused with. */
 export const readingProblems: readonly ProblemType[] = [unknownApp, appKeyRequired, appPrivate, tooManyWrongKeys];
 

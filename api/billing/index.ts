@@ -46,6 +46,7 @@ export {
   toPlatformDay,
   type QuotaNetworks,
   selectPriceAccounts,
+  toAppAccount,
   toAuthorAccount,
   toMarginAccount,
   toRevenueAccount,

@@ -2,12 +2,21 @@
 // token of the session, and calls the endpoint that programs call.
 import type { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
-import { appCrashesView, appLogView, auditView, ownAppView, secretsView, settingsView } from '../apps/index.ts';
+import {
+  appCrashesView,
+  appLogView,
+  auditView,
+  ownAppView,
+  secretsView,
+  settingsView,
+  stopView,
+} from '../apps/index.ts';
 import { createValidationProblem, type Endpoint, html, type RequestContext } from '../http/index.ts';
 import { type ManageContent, type OwnApp, renderManagePage } from './manage-sections.ts';
 import {
   type Calls,
   createPageEndpoint,
+  fillPath,
   type EndpointAction,
   type EndpointCall,
   redirectTo,
@@ -105,6 +114,56 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
       },
     }),
   ];
+}
+
+const stopPath = '/notifications/stop/{token}';
+
+/**
+ * The page behind the link in a mail. Opening it changes nothing, because mail scanners open links; its form stops the mails,
+ * and so does the POST of a mail program (RFC 8058).
+ */
+export function createStopPages(site: PageSite, calls: Calls): Endpoint[] {
+  const endpoint = '/api/notifications/stop/{token}';
+  const read = calls.find('GET', endpoint, stopView);
+  const stop = calls.find('POST', endpoint, stopView);
+  if (read === undefined || stop === undefined) return [];
+  const shared = { path: stopPath, summary: 'The page that stops mails about an app' };
+  return [
+    createPageEndpoint(site, {
+      ...shared,
+      operation: 'showStopPage',
+      render: async ({ params }, visit, context) => buildStopPage(await read(context, { params }), params, visit),
+    }),
+    createPageEndpoint(site, {
+      ...shared,
+      method: 'POST',
+      operation: 'stopByPage',
+      ignoresForm: true,
+      render: async ({ params }, visit, context) => buildStopPage(await stop(context, { params }), params, visit),
+    }),
+  ];
+}
+
+function buildStopPage(
+  { slug, stopped }: z.output<typeof stopView>,
+  params: Readonly<Record<string, string>>,
+  visit: Visit,
+): Page {
+  const { text } = visit;
+  const title = text.manage.stop.title(slug);
+  return {
+    title,
+    isPrivate: true,
+    main: html`<h1>${title}</h1>
+      <p class="lead">${stopped ? text.manage.stop.stopped : text.manage.stop.lead}</p>
+      ${
+        stopped
+          ? ''
+          : html`<form method="post" action="${visit.link(fillPath(stopPath, params))}">
+              <button type="submit">${text.manage.stop.submit}</button>
+            </form>`
+      }`,
+  };
 }
 
 function toManagePath(slug: string): string {

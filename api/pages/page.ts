@@ -45,6 +45,8 @@ export interface PageDefinition {
   readonly summary: string;
   /** Maximum size of a form in bytes. */
   readonly formLimit?: number;
+  /** The address itself is the permission and says what to do: a POST is accepted from anywhere, and its body is not read. */
+  readonly ignoresForm?: boolean;
   readonly render: (input: PageInput, visit: Visit, context: RequestContext) => Promise<Page | Response> | Page;
 }
 
@@ -65,7 +67,7 @@ const anything = z.record(z.string(), z.union([z.string(), z.array(z.string())])
 
 /** Creates the endpoint of a page. It ignores unknown query fields, because links are shared with all kinds of them. */
 export function createPageEndpoint(site: PageSite, definition: PageDefinition): Endpoint {
-  const { method = 'GET', path, operation, summary, formLimit, render } = definition;
+  const { method = 'GET', path, operation, summary, formLimit, ignoresForm = false, render } = definition;
   return defineEndpoint({
     method,
     path,
@@ -73,7 +75,8 @@ export function createPageEndpoint(site: PageSite, definition: PageDefinition): 
     tag: 'pages',
     summary,
     description: summary,
-    ...(method === 'GET' ? { head: 'as GET' as const } : { body: anything, bodyForm: 'form' as const }),
+    ...(method === 'GET' ? { head: 'as GET' as const } : {}),
+    ...(method === 'GET' || ignoresForm ? {} : { body: anything, bodyForm: 'form' as const }),
     ...(formLimit === undefined ? {} : { bodyLimit: formLimit }),
     read: ({ params, query, body }: RawInput): PageInput => ({ params, query, form: anything.catch({}).parse(body) }),
     output: z.string(),

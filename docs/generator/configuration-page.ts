@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
+import { environment as mail } from '../../api/apps/notifications/mail.ts';
 import { environment as apps } from '../../api/apps/start.ts';
 import { aloneEnvironment as alone, environment as api } from '../../api/config.ts';
 import { environment as revenue } from '../../api/accounting/revenue/start-revenue.ts';
@@ -76,6 +77,7 @@ export const configuration: Page = {
     'api/tools/fetch/guard.ts',
     'api/tools/engine/workers/remote/worker-server.ts',
     'api/apps/start.ts',
+    'api/apps/notifications/mail.ts',
   ],
   render: () =>
     joinBlocks(
@@ -109,5 +111,6 @@ export const configuration: Page = {
         [workers],
       ),
       renderSection('Calls of hosted apps', 'The API and `npm start`.', [apps]),
+      renderSection('Mails to authors', 'The API.', [mail]),
     ),
 };

@@ -1,9 +1,12 @@
 // Starts what authors run their apps with: their access, the audit log, and all endpoints of an app's private side.
 import type { AppsSite } from '../../../crds/names.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
-import type { OpenLedger } from '../../billing/index.ts';
+import type { LedgerHandle } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
+import type { Fetcher } from '../../tools/index.ts';
 import type { AppIndex } from '../hosted-apps.ts';
+import type { MailSettings } from '../notifications/mail.ts';
+import { type NotificationTimes, startNotifications } from '../notifications/start.ts';
 import { AuthorAccess, type AuthorAccessOptions } from './access.ts';
 import { AuditLog } from './audit.ts';
 import type { WriteControl } from './control.ts';
@@ -22,6 +25,8 @@ export interface AuthorCluster {
   /** Replicas that an author may set. */
   readonly maximumReplicas: number;
   readonly rememberSecret?: AuthorServices['rememberSecret'];
+  /** Without them, no mail is sent. */
+  readonly mail?: MailSettings | undefined;
 }
 
 export interface AuthorSideOptions extends AuthorCluster {
@@ -32,23 +37,33 @@ export interface AuthorSideOptions extends AuthorCluster {
   readonly secret: string | undefined;
   /** Milliseconds from the deletion of an app by its author until it is removed. */
   readonly deleteGraceMs: number;
-  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there is none */
-  readonly database: () => OpenLedger['database'];
+  /** The keys of links and signatures of notifications are derived from it. */
+  readonly callerSalt: string;
+  readonly ledger: LedgerHandle;
+  readonly fetcher: Fetcher;
+  /** For tests. */
+  readonly notificationTimes?: Partial<NotificationTimes> | undefined;
   readonly log: Logger;
+  readonly ending: AbortSignal;
 }
 
 export interface AuthorSide {
   readonly endpoints: readonly Endpoint[];
-  readonly access: AuthorAccess;
+  /** Begins to notice and deliver events. Call it once the cache has every app. */
+  start(): void;
   stop(): Promise<void>;
 }
 
 export function startAuthorSide(options: AuthorSideOptions): AuthorSide {
-  const { lookUpKeys, writeControl, apps, baseUrl, secret, deleteGraceMs, database, log } = options;
-  const audit = new AuditLog(database);
+  const { lookUpKeys, writeControl, apps, baseUrl, secret, deleteGraceMs, ledger, log } = options;
+  const audit = new AuditLog(() => ledger.get().database);
   const access = new AuthorAccess({ apps, lookUpKeys, audit });
   const polls = new PushPolls({ writeControl, log });
   const services: AuthorServices = { ...options, access, audit };
+  const notifications = startNotifications({
+    ...options,
+    ...{ access, mail: options.mail, secret: options.callerSalt, times: options.notificationTimes },
+  });
   return {
     endpoints: [
       ...createAuthorAppEndpoints(services),
@@ -57,8 +72,11 @@ export function startAuthorSide(options: AuthorSideOptions): AuthorSide {
       ...createSettingEndpoints(services),
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
       ...createPushHookEndpoints(services, { baseUrl, secret, polls }),
+      ...notifications.endpoints,
     ],
-    access,
+    start() {
+      notifications.start();
+    },
     stop: () => polls.stop(),
   };
 }

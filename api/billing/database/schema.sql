@@ -2893,6 +2893,73 @@ CREATE TABLE author.action (
 CREATE INDEX action_app ON author.action USING btree (app, id DESC);
 CREATE TRIGGER action_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON author.action FOR EACH STATEMENT EXECUTE FUNCTION author.refuse_change();
 
+-- Noticed once, by whichever replica was first.
+CREATE TABLE author.event (
+  -- Sent with every attempt, so that receivers can recognize one that they already have.
+  id uuid DEFAULT gen_random_uuid() NOT NULL,
+  -- UID of the HostedApp, and its name at that time.
+  app text NOT NULL,
+  slug text NOT NULL,
+  kind text NOT NULL,
+  -- Distinguishes the events of a kind: a commit, the time of a crash, a day.
+  subject text NOT NULL,
+  -- What the message says. Never holds a secret value or a log.
+  detail jsonb DEFAULT '{}'::jsonb NOT NULL,
+  at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT event_pkey PRIMARY KEY (id),
+  CONSTRAINT event_app_kind_subject_key UNIQUE (app, kind, subject)
+);
+CREATE INDEX event_app ON author.event USING btree (app, at DESC);
+
+-- Where the events of an app are sent. The address of a mail is in the HostedApp, so its row only says how it goes.
+CREATE TABLE author.notification_target (
+  app text NOT NULL,
+  channel text NOT NULL,
+  url text,
+  -- Part of what the signing secret is derived from. A new one makes the old secret worthless.
+  version uuid,
+  -- Kinds of events that are sent.
+  events text[] DEFAULT '{}'::text[] NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  -- Since when every attempt has failed.
+  failing_since timestamp with time zone,
+  -- When it was switched off, because it had failed for too long.
+  off_at timestamp with time zone,
+  CONSTRAINT notification_target_channel_check CHECK (channel = ANY (ARRAY['mail'::text, 'webhook'::text])),
+  CONSTRAINT notification_target_check CHECK ((channel = 'webhook'::text) = (url IS NOT NULL AND version IS NOT NULL)),
+  CONSTRAINT notification_target_pkey PRIMARY KEY (app, channel)
+);
+
+-- Contacts that want no mail about an app, as keyed hashes.
+CREATE TABLE author.notification_stop (
+  app text NOT NULL,
+  contact text NOT NULL,
+  at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT notification_stop_pkey PRIMARY KEY (app, contact)
+);
+
+CREATE TABLE author.delivery (
+  event uuid NOT NULL,
+  channel text NOT NULL,
+  app text NOT NULL,
+  -- Keyed hash of the contact; of a mail alone.
+  contact text,
+  state text DEFAULT 'waiting'::text NOT NULL,
+  attempts integer DEFAULT 0 NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  -- When the next attempt is due. The replica that makes an attempt moves it to the end of its lease first.
+  due_at timestamp with time zone DEFAULT now() NOT NULL,
+  ended_at timestamp with time zone,
+  last_error text,
+  CONSTRAINT delivery_channel_check CHECK (channel = ANY (ARRAY['mail'::text, 'webhook'::text])),
+  CONSTRAINT delivery_state_check CHECK (state = ANY (ARRAY['waiting'::text, 'delivered'::text, 'abandoned'::text, 'skipped'::text])),
+  CONSTRAINT delivery_pkey PRIMARY KEY (event, channel),
+  CONSTRAINT delivery_event_fkey FOREIGN KEY (event) REFERENCES author.event(id) ON DELETE CASCADE
+);
+CREATE INDEX delivery_due ON author.delivery USING btree (due_at) WHERE (state = 'waiting'::text);
+CREATE INDEX delivery_app ON author.delivery USING btree (app, created_at DESC);
+CREATE INDEX delivery_contact ON author.delivery USING btree (contact, created_at DESC) WHERE (contact IS NOT NULL);
+
 CREATE OR REPLACE FUNCTION author.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql

@@ -76,4 +76,10 @@ export const manage = {
   detail: 'Change',
   actor: 'Key',
   outcome: 'Outcome',
+  stop: {
+    title: (slug: string) => (slug === '' ? 'Stop mails' : `Stop mails about ${slug}`),
+    lead: 'You get no more mails about this app after this. Its author can start them again with the author key.',
+    submit: 'Stop the mails',
+    stopped: 'The mails are stopped. You get no more of them.',
+  },
 };

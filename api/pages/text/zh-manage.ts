@@ -78,4 +78,10 @@ export const manage: Text['manage'] = {
   detail: '变更',
   actor: '密钥',
   outcome: '结果',
+  stop: {
+    title: (slug) => (slug === '' ? '停止邮件' : `停止关于 ${slug} 的邮件`),
+    lead: '此后您不会再收到关于此应用的邮件。作者可以用作者密钥重新开启。',
+    submit: '停止邮件',
+    stopped: '邮件已停止，您不会再收到。',
+  },
 };

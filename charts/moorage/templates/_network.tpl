@@ -80,6 +80,20 @@
 {{- end }}
 {{- end }}
 
+{{/* The SMTP server: the addresses that were given, or the public internet. */}}
+{{- define "moorage.egressMail" -}}
+{{- if .Values.mail.urlSecret -}}
+- ports:
+    - {protocol: TCP, port: {{ .Values.mail.port }}}
+  to:
+    {{- range .Values.mail.cidrs }}
+    - ipBlock: {cidr: {{ . | quote }}}
+    {{- else }}
+    {{- include "moorage.publicInternet" (splitList "," (include "moorage.closedCidrs" .)) | nindent 4 }}
+    {{- end }}
+{{- end }}
+{{- end }}
+
 {{/* The database: our own pod, or the addresses that were given. */}}
 {{- define "moorage.egressDatabase" -}}
 {{- if .Values.database.urlSecret -}}

@@ -87,6 +87,9 @@
 - {name: MOORAGE_DRAIN_SECONDS, value: {{ .Values.api.drainSeconds | int | quote }}}
 - {name: MOORAGE_APP_CALL_SECONDS, value: {{ .Values.apps.callSeconds | int | quote }}}
 - {name: MOORAGE_DELETE_GRACE, value: {{ .Values.apps.deleteGrace | quote }}}
+{{- with .Values.mail.from }}
+- {name: MOORAGE_MAIL_FROM, value: {{ . | quote }}}
+{{- end }}
 - {name: MOORAGE_ROUTER_KIND, value: {{ .Values.models.router.kind | quote }}}
 - {name: MOORAGE_ROUTER_URL, value: {{ .Values.models.router.baseUrl | quote }}}
 - {name: MOORAGE_FREE_QUOTA_USD, value: {{ .Values.models.freeQuotaUsd | quote }}}

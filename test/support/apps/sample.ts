@@ -37,6 +37,7 @@ export interface AppsSampleOptions {
   readonly author?: ApiOptions['author'];
   /** Default: nothing is logged. */
   readonly log?: Logger;
+  readonly notificationTimes?: ApiOptions['notificationTimes'];
   /** Makes the tools beside the operations; default: sample tools. */
   readonly make?: (services: ToolDependencies) => readonly Tool[];
 }
@@ -47,6 +48,7 @@ export async function sampleAppsServer({
   mcpSessions = {},
   author,
   log = silent,
+  notificationTimes,
   make = () => sampleTools,
 }: AppsSampleOptions = {}): Promise<AppsSample> {
   const registry = new Registry();
@@ -63,6 +65,7 @@ export async function sampleAppsServer({
     findModelApp: () => undefined,
     submitting: [],
     ...(author === undefined ? {} : { author }),
+    notificationTimes,
     fetcher: new GuardedFetcher(),
     registry,
     log,

@@ -1,0 +1,203 @@
+// Notices events in the cache of apps, and delivers them: at least once, with the same id in every attempt. The process that
+// claims a delivery makes it; another one takes over if that process dies.
+import { Problem } from '../../../lib/problem.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
+import { type Fetcher, urlRefused } from '../../tools/index.ts';
+import type { App, AppIndex } from '../hosted-apps.ts';
+import { findMailContact, listStatusEvents, type NoticedEvent } from './events.ts';
+import { MailFailure, type SendMail } from './mail.ts';
+import { formatWebhookBody, type NotificationKeys } from './messages.ts';
+import type { ClaimedDelivery, NotificationStore, RecordedEvent } from './store.ts';
+
+export interface NotifierOptions {
+  readonly apps: Pick<AppIndex, 'get' | 'listAll'>;
+  readonly store: NotificationStore;
+  readonly keys: NotificationKeys;
+  /** undefined: this installation sends no mail. */
+  readonly sendMail: SendMail | undefined;
+  readonly fetcher: Pick<Fetcher, 'fetch'>;
+  readonly baseUrl: string;
+  readonly log: Logger;
+  /** Aborts when the process is about to exit. */
+  readonly ending: AbortSignal;
+  readonly times?: Partial<DeliveryTimes> | undefined;
+  readonly now?: () => number;
+}
+
+export interface DeliveryTimes {
+  /** Time after which another process retries a delivery that this one has claimed; longer than one attempt. */
+  readonly leaseMs: number;
+  /** Delay before the second attempt; each further one is twice as long. */
+  readonly firstMs: number;
+}
+
+const usualTimes: DeliveryTimes = { leaseMs: 120_000, firstMs: 30_000 };
+const maxDelayMs = 4 * 3_600_000;
+const webhookMs = 10_000;
+/** Parallel deliveries per process. */
+const atOnce = 10;
+/** What happened earlier is no news, such as when notifications are first switched on. */
+const newsMs = 24 * 3_600_000;
+
+export class Notifier {
+  readonly #options: NotifierOptions;
+  /** What was recorded for an app, by UID, so that an app that has not changed costs no query. */
+  readonly #seen = new Map<string, { readonly app: App; readonly isSettled: boolean }>();
+
+  constructor(options: NotifierOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Records the events of all apps as they are now. Call this repeatedly: it compares the state with what was recorded, so
+   * nothing is lost while the API or the database is away.
+   */
+  async notice(): Promise<void> {
+    const apps = this.#options.apps.listAll();
+    const uids = new Set(apps.map(({ metadata }) => metadata.uid));
+    for (const uid of this.#seen.keys()) if (!uids.has(uid)) this.#seen.delete(uid);
+    for (const app of apps) {
+      if (this.#options.ending.aborted) return;
+      const seen = this.#seen.get(app.metadata.uid);
+      // The cache has a new object for each change.
+      if (seen?.app === app && seen.isSettled) continue;
+      this.#seen.set(app.metadata.uid, { app, isSettled: await this.#noticeApp(app) });
+    }
+  }
+
+  /** @returns whether there is nothing more to record until the app changes. @throws Problem while there is no database */
+  async #noticeApp(app: App): Promise<boolean> {
+    try {
+      let isSettled = true;
+      for (const event of listStatusEvents(app))
+        if ((await this.notify(app, event)).outcome === 'postponed') isSettled = false;
+      return isSettled;
+    } catch (error) {
+      if (error instanceof Problem) throw error;
+      // One app must not keep the others from being noticed.
+      this.#options.log.error({ err: error, app: app.metadata.name }, 'cannot notice what happened to an app');
+      return true;
+    }
+  }
+
+  /** Records one event of an app, to be sent to its targets. An event that was recorded before has no effect. */
+  async notify(app: App, event: NoticedEvent): Promise<RecordedEvent> {
+    const { store, keys, sendMail, now = Date.now } = this.#options;
+    const { uid, name: slug } = app.metadata;
+    const address = sendMail === undefined ? undefined : findMailContact(app);
+    const contact = address === undefined ? undefined : keys.hashContact(address);
+    return store.record({ uid, slug }, event, { contact, isNews: now() - event.at.getTime() < newsMs });
+  }
+
+  /** Makes the deliveries that are due. Call this repeatedly. @returns the number of attempts */
+  async deliver(): Promise<number> {
+    const { store, ending } = this.#options;
+    if (ending.aborted) return 0;
+    const due = await store.claim(this.#times.leaseMs, atOnce);
+    await Promise.all(due.map((delivery) => this.#try(delivery)));
+    return due.length;
+  }
+
+  get #times(): DeliveryTimes {
+    return { ...usualTimes, ...this.#options.times };
+  }
+
+  async #try(delivery: ClaimedDelivery): Promise<void> {
+    const { store, ending, log } = this.#options;
+    try {
+      const skipped = delivery.channel === 'mail' ? await this.#mail(delivery) : await this.#post(delivery);
+      if (skipped === undefined) await store.succeed(delivery);
+      else await store.skip(delivery, skipped);
+    } catch (error) {
+      // The next process retries immediately.
+      if (ending.aborted) {
+        await store.retry(delivery, 0, null);
+        return;
+      }
+      const failure = describeFailure(error);
+      const { id, app, attempts, channel } = delivery;
+      log.warn({ err: error, event: id, app, channel, attempt: attempts }, 'a notification was not delivered');
+      if (failure.isOfTarget) await store.markFailing(delivery, failure.isGone);
+      if (failure.isFinal) await store.abandon(delivery, failure.why);
+      else await store.retry(delivery, this.#computeDelayMs(attempts), failure.why);
+    }
+  }
+
+  /** With jitter, so that a receiver that was away does not get everything at the same moment. */
+  #computeDelayMs(attempts: number): number {
+    return Math.min(this.#times.firstMs * 2 ** (attempts - 1), maxDelayMs) * (0.8 + Math.random() * 0.4);
+  }
+
+  /** @returns why there was nothing to send. @throws MailFailure */
+  async #mail(delivery: ClaimedDelivery): Promise<string | undefined> {
+    const { apps, keys, sendMail, store, baseUrl } = this.#options;
+    const app = apps.get(delivery.slug);
+    if (app?.metadata.uid !== delivery.app) return 'The app was deleted.';
+    if (sendMail === undefined) return 'This installation sends no mail any more.';
+    if (delivery.off_at !== null) return 'Mails were switched off after seven days of failures.';
+    const to = findMailContact(app);
+    if (to === undefined || keys.hashContact(to) !== delivery.contact) return 'The contact of the app has changed.';
+    if ((await store.findStop(delivery.app, delivery.contact)) !== undefined) return 'The mails were stopped.';
+    const token = keys.createStopToken({ app: delivery.app, contact: delivery.contact });
+    await sendMail({ event: delivery, to, stopUrl: `${baseUrl}/notifications/stop/${token}` });
+    return undefined;
+  }
+
+  /** @returns why there was nothing to send. @throws Problem (url-refused, fetch-failed, …), WebhookRefusal */
+  async #post(delivery: ClaimedDelivery): Promise<string | undefined> {
+    const { keys, fetcher, baseUrl, ending, now = Date.now } = this.#options;
+    const { id, app, url, version } = delivery;
+    if (url === null || version === null) return 'The webhook was removed.';
+    if (delivery.off_at !== null) return 'The webhook was switched off.';
+    const body = formatWebhookBody(delivery, baseUrl);
+    const signature = keys.signWebhook({ app, version }, { id, body, sentAt: new Date(now()) });
+    const { status } = await fetcher.fetch({
+      url,
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...signature },
+      body,
+      httpsOnly: true,
+      // The author did not name the target of a redirect.
+      stayHere: true,
+      maxBytes: 65_536,
+      timeoutMs: webhookMs,
+      signal: ending,
+    });
+    if (status < 200 || status > 299) throw new WebhookRefusal(status);
+    return undefined;
+  }
+}
+
+class WebhookRefusal extends Error {
+  override readonly name = 'WebhookRefusal';
+  readonly status: number;
+
+  constructor(status: number) {
+    const isRedirect = status >= 300 && status < 400;
+    super(`The webhook answered with status ${status}${isRedirect ? ', and redirects are not followed' : ''}.`);
+    this.status = status;
+  }
+}
+
+interface Failure {
+  /** In words for the author. */
+  readonly why: string;
+  /** The target failed, not this installation. */
+  readonly isOfTarget: boolean;
+  /** Another attempt would have the same result. */
+  readonly isFinal: boolean;
+  /** The receiver asked for no more (410, as Standard Webhooks has it). */
+  readonly isGone: boolean;
+}
+
+function describeFailure(error: unknown): Failure {
+  if (error instanceof MailFailure)
+    return { why: error.message, isOfTarget: error.isRefused, isFinal: error.isFinal, isGone: false };
+  if (error instanceof WebhookRefusal) {
+    const isGone = error.status === 410;
+    return { why: error.message, isOfTarget: true, isFinal: isGone, isGone };
+  }
+  if (error instanceof Problem && /^(?:url|fetch)-/.test(error.type.slug))
+    return { why: error.message.slice(0, 300), isOfTarget: true, isFinal: error.type === urlRefused, isGone: false };
+  return { why: 'The delivery failed on our side.', isOfTarget: false, isFinal: false, isGone: false };
+}

@@ -1,0 +1,95 @@
+// Starts notifications: the tasks that notice and deliver events, and the endpoints over them.
+import type { Logger } from '../../../lib/telemetry.ts';
+import { formatMoney, type LedgerHandle, type OpenLedger, parseMoney, toAppAccount } from '../../billing/index.ts';
+import type { Endpoint } from '../../http/index.ts';
+import { toModelApp } from '../../models/index.ts';
+import type { Fetcher } from '../../tools/index.ts';
+import type { AuthorAccess } from '../author/access.ts';
+import type { App, AppIndex } from '../hosted-apps.ts';
+import { type DeliveryTimes, Notifier } from './deliveries.ts';
+import { createNotificationEndpoints } from './endpoints.ts';
+import { findBudgetEvent } from './events.ts';
+import { createMailer, type MailSettings } from './mail.ts';
+import { NotificationKeys } from './messages.ts';
+import { NotificationStore } from './store.ts';
+
+export interface NotificationsOptions {
+  readonly apps: Pick<AppIndex, 'get' | 'listAll'>;
+  readonly access: AuthorAccess;
+  readonly ledger: LedgerHandle;
+  /** undefined: no mail is sent. */
+  readonly mail: MailSettings | undefined;
+  readonly fetcher: Fetcher;
+  /** Secret of the installation, from which the keys of links and signatures are derived. */
+  readonly secret: string;
+  /** Like https://moorage.localhost, without a slash at the end. */
+  readonly baseUrl: string;
+  readonly log: Logger;
+  readonly ending: AbortSignal;
+  /** For tests. */
+  readonly times?: Partial<NotificationTimes> | undefined;
+}
+
+export interface NotificationTimes extends DeliveryTimes {
+  readonly noticeMs: number;
+  readonly deliverMs: number;
+}
+
+export interface Notifications {
+  readonly endpoints: readonly Endpoint[];
+  /** Records an event of an app that its status does not show, and sends it to the author. */
+  readonly notifyAuthor: Notifier['notify'];
+  /** Begins to notice and deliver. Call it once the cache has every app. */
+  start(): void;
+}
+
+export function startNotifications(options: NotificationsOptions): Notifications {
+  const { apps, access, ledger, mail, fetcher, secret, baseUrl, log, ending, times = {} } = options;
+  const store = new NotificationStore(() => ledger.get().database);
+  const keys = new NotificationKeys(secret);
+  const sendMail = mail === undefined ? undefined : createMailer(mail, baseUrl);
+  const notifier = new Notifier({ apps, store, keys, sendMail, fetcher, baseUrl, log, ending, times });
+  return {
+    endpoints: createNotificationEndpoints({
+      apps,
+      access,
+      store,
+      keys,
+      notifier,
+      fetcher,
+      sendsMail: sendMail !== undefined,
+    }),
+    notifyAuthor: async (app, event) => notifier.notify(app, event),
+    start() {
+      void ledger.opened.then((opened) => {
+        if (opened === undefined) return;
+        opened.repeat('notice events of apps', times.noticeMs ?? 5_000, async () => {
+          await notifier.notice();
+          return 0;
+        });
+        opened.repeat('deliver notifications', times.deliverMs ?? 2_000, () => notifier.deliver());
+        opened.repeat('notice spent budgets', 60_000, async () => {
+          await noticeBudgets(opened, apps.listAll(), notifier);
+          return 0;
+        });
+        opened.repeat('purge old notifications', 3_600_000, () => store.purge());
+      });
+    },
+  };
+}
+
+/** Notices apps that have used most of their daily budget for models. */
+export async function noticeBudgets(
+  { ledger }: Pick<OpenLedger, 'ledger'>,
+  apps: readonly App[],
+  notifier: Pick<Notifier, 'notify'>,
+): Promise<void> {
+  for (const app of apps) {
+    const found = toModelApp(app);
+    if (found?.enabled !== true) continue;
+    const limit = parseMoney(found.dailyBudgetUsd);
+    const { used } = await ledger.budget({ account: toAppAccount(found.name), limit });
+    const event = findBudgetEvent(app, { used, limit, limitUsd: formatMoney(limit) }, new Date());
+    if (event !== undefined) await notifier.notify(app, event);
+  }
+}

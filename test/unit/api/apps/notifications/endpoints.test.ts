@@ -1,0 +1,189 @@
+// The endpoints with which an author chooses how they are notified, and the page that stops mails without a key.
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
+import type { App } from '../../../../../api/apps/hosted-apps.ts';
+import { readMailSettings } from '../../../../../api/apps/notifications/mail.ts';
+import { NotificationKeys } from '../../../../../api/apps/notifications/messages.ts';
+import { createAuthorKey, hashAuthorKey } from '../../../../../lib/ownership-file.ts';
+import { sampleAppsServer, type AppsSample } from '../../../../support/apps/sample.ts';
+import { type MailServer, startMailServer } from '../../../../support/apps/notifications.ts';
+
+const key = createAuthorKey();
+const contact = 'author@example.org';
+/** Those of the sample server. */
+const keys = new NotificationKeys('salt');
+let sample: AppsSample;
+let mailServer: MailServer;
+
+beforeAll(async () => {
+  mailServer = await startMailServer();
+  const hashOf = (slug: string): string => hashAuthorKey(key, `git.test/octo/${slug}`);
+  sample = await sampleAppsServer({
+    author: {
+      lookUpKeys: () =>
+        Promise.resolve({
+          ok: true,
+          commit: 'c'.repeat(40),
+          reference: 'refs/heads/main',
+          authorKeys: [hashOf('mine'), hashOf('anonymous')],
+        }),
+      writeControl: (app) => Promise.resolve(app),
+      mail: readMailSettings({
+        MOORAGE_SMTP_URL: `smtp://127.0.0.1:${mailServer.port}?tls=off`,
+        MOORAGE_MAIL_FROM: 'notify@moorage.test',
+      }),
+    },
+    notificationTimes: { noticeMs: 20, deliverMs: 20 },
+  });
+  for (const slug of ['mine', 'anonymous'])
+    await sample.host(
+      slug,
+      (_request, response) => response.end('ok'),
+      (app): App => ({
+        ...app,
+        spec: { ...app.spec, ...(slug === 'mine' ? { author: { ...app.spec.author, contact } } : {}) },
+        status: { ...app.status, authorKeys: [hashOf(slug)] },
+      }),
+    );
+});
+afterAll(async () => {
+  await sample.stop();
+  await mailServer.stop();
+});
+
+const answer = z.looseObject({ type: z.string().optional(), detail: z.string().optional() });
+
+interface Sent {
+  readonly method?: string;
+  readonly body?: unknown;
+  readonly authorization?: string;
+}
+
+async function ask(
+  path: string,
+  { method = 'GET', body, authorization = `Bearer ${key}` }: Sent = {},
+): Promise<{ status: number; kind: string | undefined; body: z.output<typeof answer> }> {
+  const response = await sample.request(path, {
+    method,
+    headers: {
+      'x-forwarded-for': '203.0.113.1',
+      ...(authorization === '' ? {} : { authorization }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const parsed = answer.parse(await response.json());
+  return { status: response.status, kind: parsed.type?.split('/').at(-1), body: parsed };
+}
+
+const notifications = '/api/apps/mine/notifications';
+const stopPage = `/notifications/stop/${keys.createStopToken({ app: 'uid-mine', contact: keys.hashContact(contact) })}`;
+
+test('only the author sees and changes how an app notifies', async () => {
+  for (const [path, method] of [
+    [notifications, 'GET'],
+    [`${notifications}/webhook`, 'DELETE'],
+    [`${notifications}/mail`, 'PUT'],
+    [`${notifications}/test`, 'POST'],
+  ] as const)
+    assert.equal((await ask(path, { method, authorization: '' })).status, 401, path);
+  const { body } = await ask(notifications);
+  assert.deepEqual(body['mail'], { sent: true, to: 'a…@example.org' });
+  assert.deepEqual(body['deliveries'], []);
+});
+
+test.each([
+  'http://example.com/hook',
+  'https://127.0.0.1/hook',
+  'https://169.254.169.254/latest/meta-data',
+  'https://[::1]/',
+  'https://moorage-api.moorage-system.svc/',
+  'https://user:password@example.com/',
+  'https://10.0.0.1:8443/',
+])('attack: a webhook at %s is refused', async (url) => {
+  const { status, kind } = await ask(`${notifications}/webhook`, { method: 'PUT', body: { url } });
+  assert.deepEqual([status, kind], [422, 'url-refused']);
+  assert.equal((await ask(notifications)).body['webhook'], undefined);
+});
+
+test('a webhook is set with a secret that is shown once, listed and removed; its path stays out of the audit log', async () => {
+  const url = 'https://93.184.216.34/hooks/T0KEN';
+  const set = await ask(`${notifications}/webhook`, {
+    method: 'PUT',
+    body: { url, events: ['live', 'live', 'crashed'] },
+  });
+  assert.equal(set.status, 200, JSON.stringify(set.body));
+  assert.match(String(set.body['secret']), /^whsec_[A-Za-z0-9+/]{43}=$/);
+  const again = await ask(`${notifications}/webhook`, { method: 'PUT', body: { url, events: ['live'] } });
+  assert.notEqual(again.body['secret'], set.body['secret'], 'a new secret');
+  const listed = z
+    .looseObject({ url: z.string(), events: z.array(z.string()) })
+    .parse((await ask(notifications)).body['webhook']);
+  assert.deepEqual([listed.url, listed.events], [url, ['live']]);
+  assert.equal('secret' in listed, false);
+  assert.doesNotMatch(JSON.stringify((await ask('/api/apps/mine/audit')).body), /T0KEN|whsec/);
+  assert.equal(
+    (await ask(`${notifications}/webhook`, { method: 'PUT', body: { url, events: ['birthday'] } })).status,
+    400,
+  );
+  for (let time = 0; time < 2; time += 1)
+    assert.equal((await ask(`${notifications}/webhook`, { method: 'DELETE' })).status, 200);
+  assert.equal((await ask(notifications)).body['webhook'], undefined);
+});
+
+test('a test is sent and shown, once in 30 seconds', async () => {
+  const sent = await ask(`${notifications}/test`, { method: 'POST' });
+  assert.deepEqual([sent.status, sent.body['channels']], [200, ['mail']]);
+  const deadline = Date.now() + 10_000;
+  while (mailServer.mails.length === 0 && Date.now() < deadline)
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(
+    mailServer.mails.map(({ headers }) => headers.get('subject')),
+    ['mine: Test notification'],
+  );
+  const limited = await ask(`${notifications}/test`, { method: 'POST' });
+  assert.deepEqual([limited.status, limited.kind], [429, 'too-many-tests']);
+  const other = await ask('/api/apps/anonymous/notifications/test', { method: 'POST' });
+  assert.deepEqual([other.status, other.kind], [409, 'no-notifications']);
+});
+
+test('opening the link of a mail changes nothing; its form and the POST of a mail program stop the mails', async () => {
+  const page = await sample.request(stopPage, { headers: { accept: 'text/html' } });
+  assert.equal(page.status, 200);
+  const html = await page.text();
+  assert.match(html, /<form method="post" action="\/notifications\/stop\/uid-mine\.[^"]+">/);
+  assert.deepEqual((await ask(notifications)).body['mail'], { sent: true, to: 'a…@example.org' });
+  // As RFC 8058 has it: from anywhere, in either form.
+  const boundary = 'multipart/form-data; boundary=x';
+  for (const type of ['application/x-www-form-urlencoded', boundary]) {
+    const stopped = await sample.request(stopPage, {
+      method: 'POST',
+      headers: { 'content-type': type },
+      body:
+        type === boundary
+          ? '--x\r\ncontent-disposition: form-data; name="List-Unsubscribe"\r\n\r\nOne-Click\r\n--x--\r\n'
+          : 'List-Unsubscribe=One-Click',
+    });
+    assert.equal(stopped.status, 200, type);
+    assert.match(await stopped.text(), /The mails are stopped/);
+  }
+  assert.match(JSON.stringify((await ask(notifications)).body['mail']), /"sent":false.*were stopped/);
+  const refused = await ask(`${notifications}/test`, { method: 'POST' });
+  assert.notEqual(refused.status, 200);
+});
+
+test('attack: a forged link stops nothing', async () => {
+  const forged = stopPage.replace('uid-mine', 'uid-anonymous');
+  for (const method of ['GET', 'POST']) {
+    const response = await sample.request(forged, { method, headers: { accept: 'text/html' } });
+    assert.equal(response.status, 404, method);
+  }
+});
+
+test('the author starts the mails again; an app without a verified contact has none', async () => {
+  assert.equal((await ask(`${notifications}/mail`, { method: 'PUT' })).status, 200);
+  assert.deepEqual((await ask(notifications)).body['mail'], { sent: true, to: 'a…@example.org' });
+  const other = await ask('/api/apps/anonymous/notifications/mail', { method: 'PUT' });
+  assert.deepEqual([other.status, other.kind], [409, 'no-notifications']);
+});
