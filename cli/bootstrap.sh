@@ -18,8 +18,8 @@ case "$command" in
   up | down | status) exec node cli/main.ts "$command" "$@" ;;
   start) exec node api/alone.ts "$@" ;;
   apps) exec node cli/apps/main.ts "$@" ;;
-  submit) exec node cli/submit/main.ts "$@" ;;
-  plan) exec node cli/plan/main.ts "$@" ;;
+  moorage) exec node cli/moorage/main.ts "$@" ;;
+  submit | plan) exec node cli/moorage/main.ts "$command" "$@" ;;
   verify)
     # The local installation has an authority of its own.
     if [ -z "${NODE_EXTRA_CA_CERTS:-}" ] && [ -f .moorage/ca.crt ]; then export NODE_EXTRA_CA_CERTS="$PWD/.moorage/ca.crt"; fi

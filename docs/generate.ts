@@ -6,6 +6,7 @@ import { plannedLanguages, type PlannedLanguage } from '../crds/languages.ts';
 import { readCommandLine } from '../lib/command-line.ts';
 import { alertsPage, conditions } from './generator/operations-pages.ts';
 import { httpApi, metricsPage, problemsPage, toolsPage } from './generator/api-pages.ts';
+import { cli } from './generator/cli-page.ts';
 import { configuration } from './generator/configuration-page.ts';
 import { formatCode, joinBlocks, renderPage, renderTable, type Page } from './generator/page.ts';
 import { appManifestPage, chartValues, hostedApp } from './generator/schema-pages.ts';
@@ -16,6 +17,7 @@ const pages: readonly Page[] = [
   hostedApp,
   appManifestPage,
   conditions,
+  cli,
   httpApi,
   toolsPage,
   problemsPage,

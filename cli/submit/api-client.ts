@@ -1,4 +1,4 @@
-// Calls the submit API: submits, reads the status and follows the log.
+// Connects to an installation over HTTP, and calls its submit API: submits, reads the status and follows the log.
 import { lookup as systemLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -107,67 +107,125 @@ export interface ReconnectOptions {
 /** Several times the interval at which the API keeps a silent stream alive. */
 const silenceMs = 60_000;
 
-/** Creates a client. Names below .localhost resolve to this machine, whatever its resolver answers. */
-export function createApiClient(
-  installation: Installation,
-  { maximumBreaks = 30, reconnectMs = 1_000 }: ReconnectOptions = {},
-): ApiClient {
-  const ca = installation.authority?.pem;
+/** What is sent besides the URL. */
+export interface RequestOptions {
+  readonly method?: string;
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export type ApiResponse = Awaited<ReturnType<typeof fetch>>;
+
+/** HTTP to one installation. */
+export interface Connection {
+  /** @throws Unavailable without an answer, for 429 and for 5xx; Fault for other refusals */
+  ask(url: string, options?: RequestOptions): Promise<ApiResponse>;
+  close(): Promise<void>;
+}
+
+/**
+ * Creates a connection. Names below .localhost resolve to this machine, whatever its resolver answers.
+ *
+ * @param advice what to do if nothing answers
+ */
+export function createConnection(
+  { baseUrl, authority }: Pick<Installation, 'baseUrl' | 'authority'>,
+  advice = 'check the cluster with `npm run status`; `npm run up` starts it',
+): Connection {
+  const ca = authority?.pem;
   const dispatcher = new Agent({
     bodyTimeout: silenceMs,
     connect: { lookup: resolveHost, ...(ca === undefined ? {} : { ca }) },
   });
-  const ask = async (
-    url: string,
-    init: { method?: string; body?: string; headers?: Record<string, string> } = {},
-  ): Promise<Awaited<ReturnType<typeof fetch>>> => {
-    const response = await fetch(url, { ...init, dispatcher }).catch((error: unknown) => {
-      throw new Unavailable(
-        `${installation.baseUrl} does not answer (${describeCause(error)}): check the cluster with \`npm run status\`; \`npm run up\` starts it`,
-      );
-    });
-    if (response.ok) return response;
-    const message = formatRefusal(response.status, await response.text());
-    if (response.status !== 429 && response.status < 500) throw new Fault(message);
-    throw new Unavailable(message, parseRetryAfter(response.headers.get('retry-after')));
-  };
   return {
-    submit: async (repo) =>
-      submitted.parse(
-        await (
-          await ask(`${installation.baseUrl}/api/submit`, {
-            method: 'POST',
-            headers: { 'content-type': 'application/json' },
-            body: JSON.stringify({ repo }),
-          })
-        ).json(),
-      ),
-    readStatus: async (url) => status.parse(await (await ask(url)).json()),
+    async ask(url, options = {}) {
+      const response = await fetch(url, { ...options, dispatcher }).catch((error: unknown) => {
+        throw new Unavailable(`${baseUrl} does not answer (${describeCause(error)}): ${advice}`);
+      });
+      if (response.ok) return response;
+      const { status, headers } = response;
+      const text = await response.text();
+      const message = formatRefusal(status, text);
+      const refusal = { status, problem: parseJson(text), requestId: headers.get('x-request-id') ?? undefined };
+      if (status !== 429 && status < 500) throw new Fault(message, { refusal });
+      throw new Unavailable(message, { retryAfterMs: parseRetryAfter(headers.get('retry-after')), refusal });
+    },
+    close: () => dispatcher.close(),
+  };
+}
+
+/** Creates a client of the submit API. */
+export function createApiClient(installation: Installation, reconnect: ReconnectOptions = {}): ApiClient {
+  const connection = createConnection(installation);
+  return {
+    async submit(repo) {
+      const response = await connection.ask(`${installation.baseUrl}/api/submit`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ repo }),
+      });
+      return parseAnswer(submitted, await response.text(), 'POST /api/submit');
+    },
+    readStatus: async (url) => parseAnswer(status, await (await connection.ask(url)).text(), `GET ${url}`),
     async *log(url) {
-      let last: string | undefined;
-      let opened = false;
-      for (let breaks = 0; breaks < maximumBreaks; breaks += 1) {
-        const response = await ask(url, {
-          headers: { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) },
-        }).catch((error: unknown) => {
-          // When a replica stops, there may be no answer for some seconds.
-          if (opened && error instanceof Unavailable) return { body: null };
-          throw error instanceof Fault ? new LogUnavailable(error.message) : error;
-        });
-        opened = true;
-        for await (const { event, id, data } of readMessages(response.body)) {
-          breaks = 0;
-          last = id ?? last;
+      try {
+        for await (const { event, data } of followEvents(connection, url, reconnect)) {
           const read = readEvent(event, data);
           if (read !== undefined) yield read;
           if (read?.type === 'end') return;
         }
-        await delay(reconnectMs);
+      } catch (error) {
+        throw error instanceof Fault
+          ? new LogUnavailable(error.message, { cause: error, refusal: error.refusal })
+          : error;
       }
-      throw new LogUnavailable(`the log stream broke ${maximumBreaks} times in a row`);
     },
-    close: () => dispatcher.close(),
+    close: () => connection.close(),
   };
+}
+
+/** Reads the JSON of an answer. @throws Fault that names the fields of another form, without values, which may be secret */
+export function parseAnswer<Schema extends z.ZodType>(schema: Schema, text: string, request: string): z.output<Schema> {
+  // 204 has no body.
+  const parsed = schema.safeParse(text === '' ? {} : parseJson(text));
+  if (parsed.success) return parsed.data;
+  const fields = parsed.error.issues.map(({ path }) => path.join('.')).join(', ');
+  throw new Fault(
+    `${request} answered in a form that this version of Moorage does not know (${fields === '' ? 'not JSON' : fields}): use the version of the installation`,
+  );
+}
+
+/**
+ * Follows an event stream without an end: after an interruption it asks for what came after the last event.
+ *
+ * @throws Fault if the API refuses the stream, or if it breaks too often in a row
+ */
+export async function* followEvents(
+  connection: Connection,
+  url: string,
+  { maximumBreaks = 30, reconnectMs = 1_000, headers = {} }: ReconnectOptions & Pick<RequestOptions, 'headers'>,
+): AsyncGenerator<EventSourceMessage, void, undefined> {
+  let last: string | undefined;
+  let opened = false;
+  for (let breaks = 0; breaks < maximumBreaks; breaks += 1) {
+    const response = await connection
+      .ask(url, {
+        headers: { ...headers, accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) },
+      })
+      .catch((error: unknown) => {
+        // When a replica stops, there may be no answer for some seconds.
+        if (opened && error instanceof Unavailable) return { body: null };
+        throw error;
+      });
+    opened = true;
+    for await (const message of readMessages(response.body)) {
+      breaks = 0;
+      last = message.id ?? last;
+      yield message;
+    }
+    await delay(reconnectMs);
+  }
+  throw new Unavailable(`the log stream broke ${maximumBreaks} times in a row`);
 }
 
 /** Messages of a stream, until it ends or breaks. */

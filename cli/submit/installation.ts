@@ -54,12 +54,28 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/**
- * A fault of the command or the platform, not of the repository. Ends `npm run submit` with exit code 2. The message is for
- * a person, and says what to do.
- */
+/** How the API refused a request. */
+export interface Refusal {
+  /** HTTP status. */
+  readonly status: number;
+  /** The body: a problem (RFC 9457) if the API itself answered; undefined for what is not JSON, like the page of a proxy. */
+  readonly problem: unknown;
+  /** Finds the request in the log of the API. */
+  readonly requestId: string | undefined;
+}
+
+/** A fault of the command or the platform, not of the repository. The message is for a person, and says what to do. */
 export class Fault extends Error {
   override readonly name: string = 'Fault';
+  /** Set if the API refused a request. */
+  readonly refusal: Refusal | undefined;
+  constructor(
+    message: string,
+    { refusal, ...options }: ErrorOptions & { readonly refusal?: Refusal | undefined } = {},
+  ) {
+    super(message, options);
+    this.refusal = refusal;
+  }
 }
 
 /** The API did not answer, or asked to retry later: the same request may succeed then. */
@@ -67,8 +83,11 @@ export class Unavailable extends Fault {
   override readonly name = 'Unavailable';
   /** From Retry-After. */
   readonly retryAfterMs: number | undefined;
-  constructor(message: string, retryAfterMs?: number) {
-    super(message);
+  constructor(
+    message: string,
+    { retryAfterMs, refusal }: { retryAfterMs?: number | undefined; refusal?: Refusal } = {},
+  ) {
+    super(message, { refusal });
     this.retryAfterMs = retryAfterMs;
   }
 }

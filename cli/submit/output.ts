@@ -1,5 +1,5 @@
 // Prints a submission on the terminal: its stages with their times, the log below them, and the outcome.
-import { toHarmlessText } from '../../api/apps/submit/log-stream.ts';
+import { toHarmlessText } from '../../lib/harmless-text.ts';
 import type { Finding, LogEvent, Reason, Status } from './api-client.ts';
 
 /** Shows a submission to a person. */

@@ -9,7 +9,6 @@ const root = join(import.meta.dirname, '..', '..');
 const programs = [
   ...['up', 'down', 'status'].map((command) => ['cli/main.ts', command]),
   ...[
-    'cli/submit/main.ts',
     'api/alone.ts',
     'api/accounting/receipts/verify/main.ts',
     'crds/generate.ts',

@@ -89,7 +89,7 @@ async function proveContext({ command, cluster }: ReturnType<typeof parts>, engi
   await command('down --context', cluster('down', ...context));
   await command('up --context', cluster('up', ...context, '--values', values));
   await command('status --context', cluster('status', ...context));
-  await command('submit after up --context', ['node', 'cli/submit/main.ts', 'test/fixtures/static']);
+  await command('submit after up --context', ['node', 'cli/moorage/main.ts', 'submit', 'test/fixtures/static']);
 }
 
 async function testCluster(engine: Engine, images: Record<string, string>): Promise<void> {

@@ -15,7 +15,6 @@ const schema = 'builds a zod schema, which is named after the value that it acce
 const exceptions: Readonly<Record<string, string>> = {
   'cli/apps/main.ts main': program,
   'cli/main.ts main': program,
-  'cli/submit/main.ts main': program,
   'controller/pipeline/main.ts main': program,
   'crds/hosted-app.ts appPath': schema,
   'crds/values.ts duration': schema,

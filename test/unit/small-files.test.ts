@@ -37,7 +37,6 @@ const reasons: Readonly<Record<string, string>> = {
   'api/tools/svg/opentype.d.ts': 'types for a package that has none',
   'charts/monitoring/all.ts': data,
   'cli/main.ts': program,
-  'cli/plan/main.ts': program,
   'controller/main.ts': program,
   'crds/generate.ts': program,
   'lib/git/read-token.ts': alone,

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { containers, type PipelineContainer } from '../../../crds/names.ts';
 import { toPublicStatus } from '../../../crds/public-status.ts';
 import type { App, AppIndex } from '../hosted-apps.ts';
-import { readLogLines } from './log-stream.ts';
+import { readLogLines } from '../../../lib/harmless-text.ts';
 import { ApiError, exchange, type Connection } from '../../../lib/kubernetes/index.ts';
 
 /** `at` is the position of a line, from which a reader can resume. */

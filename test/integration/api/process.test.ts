@@ -160,20 +160,20 @@ test('faults explain what to do', async () => {
   await api.stop();
 });
 
-test('the command: usage and exit code 64', async () => {
+test('the command: usage and exit code 2', async () => {
   const command = async (
     ...args: string[]
   ): Promise<{ exitCode: number | undefined; stderr: string; stdout: string }> => {
-    const { exitCode, stderr, stdout } = await execa('node', ['cli/submit/main.ts', ...args], {
+    const { exitCode, stderr, stdout } = await execa('node', ['cli/moorage/main.ts', 'submit', ...args], {
       cwd: root,
       reject: false,
     });
     return { exitCode, stderr, stdout };
   };
   const none = await command();
-  assert.deepEqual([none.exitCode, none.stderr.includes('usage:')], [64, true]);
-  assert.equal((await command('a/b', 'c/d')).exitCode, 64);
-  assert.equal((await command('--nope')).exitCode, 64);
+  assert.deepEqual([none.exitCode, none.stderr.includes('usage:')], [2, true]);
+  assert.equal((await command('a/b', 'c/d')).exitCode, 2);
+  assert.equal((await command('--nope')).exitCode, 2);
   const help = await command('--help');
   assert.deepEqual([help.exitCode, help.stdout.includes('usage:')], [0, true]);
 });

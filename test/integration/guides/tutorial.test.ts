@@ -122,7 +122,7 @@ async function submit(created: boolean): Promise<string> {
 function withoutCluster(command: string): string {
   return command
     .replaceAll(`--cacert .moorage/ca.crt ${url}`, `http://127.0.0.1:${port}/`)
-    .replaceAll('npm run plan -- ', 'node cli/plan/main.ts ');
+    .replaceAll('npm run plan -- ', 'node cli/moorage/main.ts plan ');
 }
 
 async function follow(step: TutorialStep, submissions: number): Promise<boolean> {

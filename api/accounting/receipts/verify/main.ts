@@ -1,4 +1,4 @@
-// `npm run verify`: verifies signed documents, and the database that they come from.
+// `npm run verify`, and `moorage verify` without its database: verifies signed documents, and the database that they come from.
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { readCommandLine, UsageError } from '../../../../lib/command-line.ts';
@@ -33,23 +33,33 @@ interface VerifyOptions {
 /** If a record is corrupt, the first findings are enough. */
 const maxFindings = 200;
 
-const options = readArguments();
-try {
-  const findingCount =
-    options.database === undefined ? await checkFiles(options) : await checkDatabase(options.database);
-  process.exitCode = findingCount === 0 ? 0 : 1;
-} catch (error) {
-  if (!(error instanceof EvidenceError)) throw error;
-  printLine(error.message);
-  process.exitCode = 1;
+type FileOptions = Omit<VerifyOptions, 'database'>;
+type PrintLine = (line: string) => void;
+
+if (import.meta.main) {
+  const options = readArguments();
+  try {
+    const findingCount =
+      options.database === undefined
+        ? await verifyFiles(options, printLine)
+        : await checkDatabase(options.database, options);
+    process.exitCode = findingCount === 0 ? 0 : 1;
+  } catch (error) {
+    if (!(error instanceof EvidenceError)) throw error;
+    printLine(error.message);
+    process.exitCode = 1;
+  }
 }
 
-/** A file that cannot be checked is a finding, and does not keep the others from being checked. */
-async function checkFiles({ files, ...from }: VerifyOptions): Promise<number> {
+/**
+ * Verifies documents, prints what was found, and returns the number of findings. A file that cannot be checked is a finding,
+ * and does not keep the others from being checked.
+ */
+export async function verifyFiles({ files, ...from }: FileOptions, printLine: PrintLine): Promise<number> {
   let findingCount = 0;
   for (const file of files) {
     try {
-      findingCount += await checkFile(file, from);
+      findingCount += await checkFile(file, from, printLine);
     } catch (error) {
       if (!(error instanceof EvidenceError)) throw error;
       printLine(error.message);
@@ -59,7 +69,7 @@ async function checkFiles({ files, ...from }: VerifyOptions): Promise<number> {
   return findingCount;
 }
 
-async function checkFile(file: string, from: Pick<VerifyOptions, 'keys' | 'days' | 'issuer'>): Promise<number> {
+async function checkFile(file: string, from: Omit<FileOptions, 'files'>, printLine: PrintLine): Promise<number> {
   const document = readJson(file);
   const issuer = z.object({ issuer: z.string() }).safeParse(document).data?.issuer ?? '';
   if (from.issuer !== undefined && issuer !== from.issuer) {
@@ -69,7 +79,10 @@ async function checkFile(file: string, from: Pick<VerifyOptions, 'keys' | 'days'
   const keys = await readKeys(from.keys, issuer);
   const days = await readDays(document, { file: from.days, issuer, keys });
   const { findings, lines, proven, unbound } = await verifyDocument(document, { keys, days, due: computeLastDueDay() });
-  printFindings(findings.map((finding) => `${file}: ${finding}`));
+  printFindings(
+    findings.map((finding) => `${file}: ${finding}`),
+    printLine,
+  );
   const earlier =
     unbound === 0 ? '' : `; ${unbound} have only their amounts in the ledger, as was usual before charges-2`;
   const text = lines === 0 ? '' : `, ${lines} lines, ${proven} of them in sealed days${earlier}`;
@@ -79,8 +92,8 @@ async function checkFile(file: string, from: Pick<VerifyOptions, 'keys' | 'days'
   return findings.length;
 }
 
-async function checkDatabase(url: string): Promise<number> {
-  const keys = await readKeysForDatabase();
+async function checkDatabase(url: string, options: VerifyOptions): Promise<number> {
+  const keys = await readKeysForDatabase(options);
   const database = await openDatabase(url);
   try {
     const verdict = await verifyRecord({ database, keys, witnesses: options.files.map(readJson) });
@@ -92,7 +105,7 @@ async function checkDatabase(url: string): Promise<number> {
       { lasting: true },
     );
     const findings = [...verdict.findings, ...faults.map(({ what }) => `audit: ${what}`)];
-    printFindings(findings);
+    printFindings(findings, printLine);
     const size = `${verdict.links} transactions in ${verdict.days} sealed days and those since, signed last at ${verdict.newest ?? 'no time'}`;
     printLine(findings.length === 0 ? `right: ${size}` : `${findings.length} findings in ${size}`);
     return findings.length;
@@ -102,14 +115,14 @@ async function checkDatabase(url: string): Promise<number> {
 }
 
 /** Never reads keys from the database: an attacker who changed it would add their own. */
-async function readKeysForDatabase(): Promise<KeySet> {
+async function readKeysForDatabase(options: VerifyOptions): Promise<KeySet> {
   if (options.keys !== undefined || options.issuer !== undefined) return readKeys(options.keys, options.issuer ?? '');
   const { keys } = readReceiptSettings();
   if (keys.keys.length > 0) return keys;
   throw new EvidenceError('set --keys, --issuer or MOORAGE_RECEIPT_KEY: the database itself is not asked for keys');
 }
 
-function printFindings(findings: readonly string[]): void {
+function printFindings(findings: readonly string[], printLine: PrintLine): void {
   for (const finding of findings.slice(0, maxFindings)) printLine(finding);
   if (findings.length > maxFindings) printLine(`and ${findings.length - maxFindings} more`);
 }

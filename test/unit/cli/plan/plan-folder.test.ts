@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { onTestFinished, test } from 'vitest';
 import { planFolder, formatJson, formatText } from '../../../../cli/plan/plan-folder.ts';
 
-const main = join(import.meta.dirname, '../../../../cli/plan/main.ts');
+const main = join(import.meta.dirname, '../../../../cli/moorage/main.ts');
 const flask = 'from flask import Flask\napp = Flask(__name__)\n';
 
 async function folderOf(files: Readonly<Record<string, string>>): Promise<string> {
@@ -55,15 +55,15 @@ test("an author's Dockerfile is named, not written", async () => {
   });
 });
 
-test('prints a rejection and exits with 1, and with 64 for a wrong command line', async () => {
+test('prints a rejection and exits with 1, and with 2 for a wrong command line', async () => {
   const folder = await folderOf({ 'notes.txt': '' });
   const run = (...args: string[]): { status: number | null; stdout: string } =>
-    spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
+    spawnSync(process.execPath, [main, 'plan', ...args], { encoding: 'utf8' });
   const refused = run(folder);
   assert.equal(refused.status, 1);
   assert.match(refused.stdout, /^This cannot be planned\.\nerror: plan\/unknown: Nothing that can be built/);
-  assert.equal(run(join(folder, 'nowhere')).status, 64);
-  assert.match(execFileSync(process.execPath, [main, '--help'], { encoding: 'utf8' }), /^usage: npm run plan/);
+  assert.equal(run(join(folder, 'nowhere')).status, 2);
+  assert.match(execFileSync(process.execPath, [main, 'plan', '--help'], { encoding: 'utf8' }), /^usage: moorage plan/m);
 });
 
 test('plans the content of a published package with --package', async () => {
@@ -73,12 +73,12 @@ test('plans the content of a published package with --package', async () => {
     'node_modules/bundled/package.json': '{}',
   });
   const run = (...args: string[]): { status: number | null; stdout: string } =>
-    spawnSync(process.execPath, [main, folder, ...args], { encoding: 'utf8' });
+    spawnSync(process.execPath, [main, 'plan', folder, ...args], { encoding: 'utf8' });
   const { status, stdout } = run('--package', 'npm');
   assert.equal(status, 0, stdout);
   assert.match(stdout, /why: {2}It is the npm package acme, as published\. Its program acme is started, as npx does\./);
   assert.match(run().stdout, /^This cannot be planned/);
-  assert.equal(run('--package', 'gem').status, 64);
+  assert.equal(run('--package', 'gem').status, 2);
 });
 
 test('rejects invalid settings and a missing folder', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { toHarmlessText, readLogLines } from '../../../../../api/apps/submit/log-stream.ts';
+import { toHarmlessText, readLogLines } from '../../../lib/harmless-text.ts';
 
 async function* chunks(parts: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
   for (const part of parts) yield await Promise.resolve(part);

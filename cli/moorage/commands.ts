@@ -1,0 +1,51 @@
+// The commands of `moorage`, in the order in which its help and the reference list them.
+import { createCompletionCommand } from './completion.ts';
+import { audit, exportApp, hook, login, logout } from './commands/access.ts';
+import {
+  deploy,
+  open,
+  rebuild,
+  releases,
+  remove,
+  restart,
+  restore,
+  resume,
+  rollback,
+  status,
+  suspend,
+} from './commands/apps.ts';
+import { buildLog, logs, plan, submit, verify } from './commands/builds.ts';
+import { envList, envSet, envUnset, secretsList, secretsSet, secretsUnset, settings } from './commands/settings.ts';
+import type { Command } from './program.ts';
+
+export const commands: readonly Command[] = [
+  plan,
+  submit,
+  login,
+  logout,
+  status,
+  logs,
+  buildLog,
+  open,
+  releases,
+  rollback,
+  deploy,
+  rebuild,
+  restart,
+  suspend,
+  resume,
+  remove,
+  restore,
+  secretsList,
+  secretsSet,
+  secretsUnset,
+  envList,
+  envSet,
+  envUnset,
+  settings,
+  hook,
+  audit,
+  exportApp,
+  verify,
+  createCompletionCommand(() => commands),
+];
