@@ -28,6 +28,8 @@ beforeAll(async () => {
           reference: 'refs/heads/main',
           authorKeys: [hashOf('mine'), hashOf('anonymous')],
         }),
+      createSecret: () => Promise.resolve(),
+      maximumReplicas: 3,
       writeControl: (app) => Promise.resolve(app),
       mail: readMailSettings({
         MOORAGE_SMTP_URL: `smtp://127.0.0.1:${mailServer.port}?tls=off`,
