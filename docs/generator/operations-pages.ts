@@ -39,7 +39,7 @@ export const conditions: Page = {
         .map(formatCode)
         .join(
           ', ',
-        )}. \`Ready\`, \`Reconciling\` and \`Stalled\` carry the reason of the first step that is not done. Each transition is an Event with the same reason. \`NotReached\` means that earlier steps are not done. \`Refused\`, on any condition, means that the cluster rejected a write, which is retried. A submitted app that was never live also gets the condition \`Expiring\` (reason \`NeverLive\`) before it is deleted with the event \`Expired\`.`,
+        )}. \`Ready\`, \`Reconciling\` and \`Stalled\` carry the reason of the first step that is not done. Each transition is an Event with the same reason. \`NotReached\` means that earlier steps are not done. \`Refused\`, on any condition, means that the cluster rejected a write, which is retried. A submitted app that was never live also gets the condition \`Expiring\` (reason \`NeverLive\`) before it is deleted with the event \`Expired\`. An app that its author deleted ends with the event \`DeletedByAuthor\`.`,
       ...stepConditions.map(renderCondition),
       '## Rules',
       'A finding or rejection names its rule, and usually the file and line. `*` stands for a name from a scanner or linter.',

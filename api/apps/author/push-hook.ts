@@ -203,7 +203,7 @@ export function readPush(headers: Headers, body: Uint8Array): Push {
   };
 }
 
-/** A body that is no JSON has no fields. GitHub sends a form unless told to send JSON. */
+/** A body that is no JSON has no fields. GitHub sends a form unless the hook is set to JSON. */
 function parseFields(headers: Headers, text: string): z.output<typeof pushFields> {
   const isForm = headers.get('content-type')?.startsWith('application/x-www-form-urlencoded') === true;
   try {

@@ -264,7 +264,7 @@ export function buildLintArguments(solve: Solve): string[] {
   return [...buildCommonArguments(solve), '--opt', 'requestid=frontend.lint'];
 }
 
-/** Builds the arguments for build and push. If there is a cache, the build updates it, and reads it unless told not to. */
+/** Builds the arguments for build and push. If there is a cache, the build updates it, and reads it unless `noCache` is set. */
 export function buildImageArguments(solve: Solve): string[] {
   const { input, cache, metadataFile, time } = solve;
   const output = [

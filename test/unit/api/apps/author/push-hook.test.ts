@@ -62,13 +62,13 @@ beforeEach(async () => {
 
 const answer = z.looseObject({ polled: z.boolean().optional(), reason: z.string().optional() });
 
-interface Sent {
+interface SendOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly address?: string;
 }
 
-async function push({ headers = {}, body = '', address = '140.82.112.1' }: Sent): Promise<{
+async function push({ headers = {}, body = '', address = '140.82.112.1' }: SendOptions): Promise<{
   status: number;
   body: z.output<typeof answer>;
 }> {
@@ -102,7 +102,7 @@ test("verifies the example of GitHub's documentation, and nothing that differs i
   assert.ok(verify('x-forgejo-signature', signature.slice('sha256='.length)));
   assert.ok(verify('x-moorage-signature', signature));
   assert.ok(verify('x-gitlab-token', secret));
-  assert.ok(verify('authorization', 'Bearer abc') === false);
+  assert.ok(!verify('authorization', 'Bearer abc'));
   assert.ok(isSigned(new Headers({ authorization: 'Bearer abc' }), body, 'abc'));
   for (const [name, value, of] of [
     ['x-hub-signature-256', signature.replace('7571', '7572')],
@@ -146,7 +146,7 @@ test('a signed push of the tracked branch requests a poll, from each forge and f
     project: { path_with_namespace: 'octo/mine', default_branch: 'main' },
   });
   const form = new URLSearchParams({ payload: githubPush }).toString();
-  const senders: Sent[] = [
+  const senders: SendOptions[] = [
     { headers: { 'x-github-event': 'push', 'x-hub-signature-256': `sha256=${sign(githubPush)}` }, body: githubPush },
     {
       headers: {
@@ -166,7 +166,7 @@ test('a signed push of the tracked branch requests a poll, from each forge and f
   assert.match(polls[0] ?? '', /^20\d\d-.*Z$/);
 });
 
-test('pings, other events, other branches and other repositories have no effect, and are told why', async () => {
+test('pings, other events, other branches and other repositories have no effect, and the answer says why', async () => {
   const cases: [event: string, fields: object, reason: RegExp][] = [
     ['ping', { zen: 'Design for failure.' }, /^The event ping is no push/],
     ['issues', { repository: { full_name: 'octo/mine' } }, /^The event issues is no push/],

@@ -214,7 +214,7 @@ test('finds a pinned release that the Deployment runs although the status was lo
   const [, seen] = createPinned({ release: second });
   const { status } = decideStatus(createSnapshot(app({ control: { release: second } }), seen));
   assert.equal(status.built?.commit, second);
-  assert.equal(status.built?.image, digest('b'));
+  assert.equal(status.built.image, digest('b'));
 });
 
 test('never drops a pinned release from the kept ones, whatever follows', () => {
@@ -228,7 +228,7 @@ test('never drops a pinned release from the kept ones, whatever follows', () => 
   const run = (control: Control): string[] => {
     const built = { ...newest, inputsHash: 'x' };
     const of = app({ control }, createLiveStatus(second, { releases: older, built }));
-    const deployment = createDeployed(app({}, { ...of.status, releases: undefined } as HostedAppStatus)).deployment;
+    const deployment = createDeployed(app({}, { ...of.status, releases: undefined })).deployment;
     const pods = [appPod(deployment ?? assert.fail())];
     const { releases } = updateReleases(createSnapshot(of, { deployment, pods, now }), { releases: older }, newest);
     assert.equal(releases?.length, keptReleases);
@@ -252,7 +252,7 @@ test('deploys a kept release again without a build, if its commit and its build 
     decideStatus(createSnapshot({ ...of, status: { ...status, history } }, createDeployed(of)));
   const taken = decide([entry]);
   assert.equal(taken.status.built?.commit, second);
-  assert.equal(taken.status.built?.inputsHash, hashBuildInputs(of).hash);
+  assert.equal(taken.status.built.inputsHash, hashBuildInputs(of).hash);
   assert.ok(!listActions(taken.decision).includes('create Job'));
   for (const history of [
     [],
