@@ -22,8 +22,11 @@ import {
   createDirectory,
   type DirectoryOptions,
   listLiveApps,
+  type Logs,
+  type LogSettings,
   type Offer,
   startApps,
+  startLogs,
   type WriteControl,
 } from './apps/index.ts';
 import { formatMoney } from './billing/index.ts';
@@ -85,6 +88,8 @@ export interface ApiOptions {
   readonly author?: {
     readonly lookUpKeys: AuthorAccessOptions['lookUpKeys'];
     readonly writeControl: WriteControl;
+    /** How what apps print is collected; default: it is not. */
+    readonly logs?: LogSettings;
   };
   readonly fetcher: Fetcher;
   readonly registry: Registry;
@@ -235,6 +240,7 @@ export function createApi(options: ApiOptions): Api {
     ending,
     pushTimes: options.pushTimes,
   });
+  const author = options.author && startAuthorSide(options.author, options.apps.apps, models.ledger, log);
   const working = [
     ...models.endpoints,
     ...tools.endpoints,
@@ -245,7 +251,7 @@ export function createApi(options: ApiOptions): Api {
     ...reconciliation.endpoints,
     ...catalog.endpoints,
     ...options.submitting,
-    ...(options.author === undefined ? [] : startAuthorSide(options.author, options.apps.apps, models.ledger)),
+    ...(author?.endpoints ?? []),
   ];
   const pages = startPages({ offer, endpoints: working, models: models.catalog });
   const endpoints = [...working, ...createDiscoveryEndpoints(working, baseUrl, offer, pages)];
@@ -279,12 +285,14 @@ export function createApi(options: ApiOptions): Api {
     appsOnly: createRequestListener({ ...serving, endpoints: models.appEndpoints }),
     start() {
       apps.start();
+      author?.logs?.start();
     },
     closeStreams() {
       void mcp.close();
     },
     async stop() {
       await mcp.close();
+      await author?.logs?.stop();
       await tools.stop();
       await apps.stop();
       await workers.close();
@@ -294,13 +302,18 @@ export function createApi(options: ApiOptions): Api {
 }
 
 function startAuthorSide(
-  { lookUpKeys, writeControl }: NonNullable<ApiOptions['author']>,
+  { lookUpKeys, writeControl, logs: logSettings }: NonNullable<ApiOptions['author']>,
   apps: DirectoryOptions['apps'],
   ledger: Models['ledger'],
-): Endpoint[] {
+  log: Logger,
+): { readonly endpoints: Endpoint[]; readonly logs: Logs | undefined } {
   const audit = new AuditLog(() => ledger.get().database);
   const access = new AuthorAccess({ apps, lookUpKeys, audit });
-  return createAuthorAppEndpoints({ apps, access, audit, writeControl });
+  const logs = logSettings && startLogs({ ...logSettings, apps, access, ledger, log });
+  return {
+    endpoints: [...createAuthorAppEndpoints({ apps, access, audit, writeControl }), ...(logs?.endpoints ?? [])],
+    logs,
+  };
 }
 
 /** Paths that programs call and read, whatever site their page is of. Our own pages are not among them, nor is what has its own guard. */

@@ -19,6 +19,7 @@ import {
   createRepositoryCheck,
   createSubmitter,
   hostedApps,
+  createLogMetrics,
   createLogOpener,
   readAppSettings,
   createSubmitEndpoints,
@@ -96,6 +97,14 @@ const api = createApi({
         author: {
           lookUpKeys: (repository) => lookUp(repository, true),
           writeControl: createControlWriter({ client, apps }),
+          logs: {
+            client,
+            openLog: createLogOpener(connection, config.appsNamespace),
+            namespace: config.appsNamespace,
+            key: models.appTokenSecret,
+            streams: config.logStreams,
+            metrics: createLogMetrics(registry),
+          },
         },
       }),
   fetcher: new GuardedFetcher(readFetchConfig()),

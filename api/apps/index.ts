@@ -46,3 +46,5 @@ export { AuthorAccess, type AuthorAccessOptions } from './author/access.ts';
 export { AuditLog } from './author/audit.ts';
 export { createControlWriter, type WriteControl } from './author/control.ts';
 export { createAuthorAppEndpoints } from './author/endpoints.ts';
+export { createLogMetrics } from './logs/collector.ts';
+export { type Logs, type LogSettings, startLogs } from './logs/start.ts';

@@ -8,11 +8,11 @@ import { tooManyStreams } from '../problems.ts';
 export const plainTextType = 'text/plain';
 
 /** Writes events in one of the media types. */
-export interface Writer {
+export interface Writer<Event = FollowEvent> {
   readonly contentType: string;
   /** Sent after a silence, so that no proxy closes an idle stream. */
   readonly keepalive: string;
-  write(event: FollowEvent): string;
+  write(event: Event): string;
 }
 
 const goneNote = 'The log of this build is no longer available: its pod was deleted.';
@@ -81,9 +81,9 @@ function formatEnd({ status, plan, page, warning }: StatusView): string {
   return [...details, status].map((line) => `# ${toHarmlessText(line)}\n`).join('');
 }
 
-export interface ByteSource {
-  readonly events: AsyncGenerator<FollowEvent, void, undefined>;
-  readonly writer: Writer;
+export interface ByteSource<Event> {
+  readonly events: AsyncGenerator<Event, void, undefined>;
+  readonly writer: Writer<Event>;
   /** Silence after which a keepalive is sent, in milliseconds. */
   readonly keepaliveMs: number;
   /** Called when the reader goes away. Ends `events`. */
@@ -95,14 +95,14 @@ export interface ByteSource {
 }
 
 /** Streams events as bytes. Pulls nothing from `events` before the first read or while the reader is slow. */
-export function createByteStream({
+export function createByteStream<Event>({
   events,
   writer,
   keepaliveMs,
   abort,
   onOpen,
   onClose,
-}: ByteSource): ReadableStream<Uint8Array> {
+}: ByteSource<Event>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const readOn = readWithSilence(events, keepaliveMs);
   let first = true;
@@ -148,26 +148,29 @@ export class StreamSlots {
   /** Lower than `#max`, so that one caller leaves some for the others. */
   readonly #maxPerCaller: number;
   readonly #onChange: (taken: number) => void;
+  /** What to do without a stream, in the words of a problem. */
+  readonly #instead: string;
   /** Slots by caller; callers without a slot have no entry. */
   readonly #callers = new Map<string, number>();
   #taken = 0;
 
   /** Calls `changed` with the number of slots that are taken. */
-  constructor(max: number, changed: (taken: number) => void) {
+  constructor(max: number, changed: (taken: number) => void, instead = 'poll /api/submit-status') {
     this.#max = max;
     this.#maxPerCaller = Math.ceil(max / 4);
     this.#onChange = changed;
+    this.#instead = instead;
   }
 
   /** @throws Problem (too-many-streams) if no slot is left for this caller */
   check(caller: string): void {
     if (this.#taken >= this.#max)
       throw createRefusal(
-        `This replica has reached its limit of ${this.#max} log streams. Try again in 10 seconds, or poll /api/submit-status.`,
+        `This replica has reached its limit of ${this.#max} log streams. Try again in 10 seconds, or ${this.#instead}.`,
       );
     if ((this.#callers.get(caller) ?? 0) >= this.#maxPerCaller)
       throw createRefusal(
-        `You have ${this.#maxPerCaller} log streams open, which is the limit per caller. Close one, or poll /api/submit-status.`,
+        `You have ${this.#maxPerCaller} log streams open, which is the limit per caller. Close one, or ${this.#instead}.`,
       );
   }
 
@@ -211,12 +214,10 @@ const escapes =
   // oxlint-disable-next-line no-control-regex -- controls are what this is about
   /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b\]|\u009d)[^\u0007\u001b\u009c\u009d]*(?:\u0007|\u001b\\|\u009c)?|\u001b[ -/]*[0-~]/g;
 
-/** Removes escape sequences and control characters from a line, and truncates it. */
-export function toHarmlessText(line: string): string {
+/** Removes escape sequences and control characters from a line, and truncates it. @param longest in characters */
+export function toHarmlessText(line: string, longest = longestLine): string {
   const clean = line.replace(escapes, '').replace(harmful, '');
-  return clean.length <= longestLine
-    ? clean
-    : `${clean.slice(0, longestLine).replace(/[\ud800-\udbff]$/, '')} … (truncated)`;
+  return clean.length <= longest ? clean : `${clean.slice(0, longest).replace(/[\ud800-\udbff]$/, '')} … (truncated)`;
 }
 
 /**
@@ -224,14 +225,24 @@ export function toHarmlessText(line: string): string {
  * lines.
  */
 export async function* readLogLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+  // Characters beyond the limit are not shown anyway.
+  for await (const line of splitLog(bytes, /[\r\n]+/, 4 * longestLine)) if (line !== '') yield toHarmlessText(line);
+}
+
+/** Cuts a byte stream at `ends` into lines as they were printed, each of at most `longest` characters or one chunk more. */
+export async function* splitLog(
+  bytes: AsyncIterable<Uint8Array>,
+  ends: RegExp,
+  longest: number,
+): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder();
   let rest = '';
   for await (const chunk of bytes) {
-    const parts = (rest + decoder.decode(chunk, { stream: true })).split(/[\r\n]+/);
-    // An endless line must not fill the memory; characters beyond the limit are not shown anyway.
-    rest = (parts.pop() ?? '').slice(0, 4 * longestLine);
-    for (const part of parts) if (part !== '') yield toHarmlessText(part);
+    const parts = (rest + decoder.decode(chunk, { stream: true })).split(ends);
+    // An endless line must not fill the memory.
+    rest = (parts.pop() ?? '').slice(0, longest);
+    yield* parts;
   }
   const last = rest + decoder.decode();
-  if (last !== '') yield toHarmlessText(last);
+  if (last !== '') yield last;
 }

@@ -164,14 +164,15 @@ test('uses no wildcard in a role, and grants no access to Secrets', () => {
   }
 });
 
-test('gives the API access to HostedApps and pipeline logs only', () => {
+test('gives the API access to HostedApps, and to the logs of apps and pipelines only', () => {
   const rights = selectKind(full, 'Role')
     .map((object) => role.parse(object))
     .filter(({ metadata }) => metadata.name === 'moorage-api')
     .flatMap(({ metadata, rules }) =>
       rules.map(({ resources, verbs }) => `${metadata.namespace} ${resources.join()} ${verbs.join()}`),
     );
-  assert.deepEqual(rights, ['moorage-apps hostedapps get,list,watch,create,patch', 'moorage-builds pods/log get']);
+  const pods = ['moorage-apps pods list,watch', 'moorage-apps pods/log get', 'moorage-builds pods/log get'];
+  assert.deepEqual(rights, ['moorage-apps hostedapps get,list,watch,create,patch', ...pods]);
 });
 
 test('denies all traffic of apps and builds by default', () => {
