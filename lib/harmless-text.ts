@@ -15,12 +15,10 @@ const escapes =
   // oxlint-disable-next-line no-control-regex -- controls are what this is about
   /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b\]|\u009d)[^\u0007\u001b\u009c\u009d]*(?:\u0007|\u001b\\|\u009c)?|\u001b[ -/]*[0-~]/g;
 
-/** Removes escape sequences and control characters from a line, and truncates it. */
-export function toHarmlessText(line: string): string {
+/** Removes escape sequences and control characters from a line, and truncates it. @param longest in characters */
+export function toHarmlessText(line: string, longest = longestLine): string {
   const clean = line.replace(escapes, '').replace(harmful, '');
-  return clean.length <= longestLine
-    ? clean
-    : `${clean.slice(0, longestLine).replace(/[\ud800-\udbff]$/, '')} … (truncated)`;
+  return clean.length <= longest ? clean : `${clean.slice(0, longest).replace(/[\ud800-\udbff]$/, '')} … (truncated)`;
 }
 
 /**
@@ -28,14 +26,24 @@ export function toHarmlessText(line: string): string {
  * lines.
  */
 export async function* readLogLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+  // Characters beyond the limit are not shown anyway.
+  for await (const line of splitLog(bytes, /[\r\n]+/, 4 * longestLine)) if (line !== '') yield toHarmlessText(line);
+}
+
+/** Cuts a byte stream at `ends` into lines as they were printed, each of at most `longest` characters or one chunk more. */
+export async function* splitLog(
+  bytes: AsyncIterable<Uint8Array>,
+  ends: RegExp,
+  longest: number,
+): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder();
   let rest = '';
   for await (const chunk of bytes) {
-    const parts = (rest + decoder.decode(chunk, { stream: true })).split(/[\r\n]+/);
-    // An endless line must not fill the memory; characters beyond the limit are not shown anyway.
-    rest = (parts.pop() ?? '').slice(0, 4 * longestLine);
-    for (const part of parts) if (part !== '') yield toHarmlessText(part);
+    const parts = (rest + decoder.decode(chunk, { stream: true })).split(ends);
+    // An endless line must not fill the memory.
+    rest = (parts.pop() ?? '').slice(0, longest);
+    yield* parts;
   }
   const last = rest + decoder.decode();
-  if (last !== '') yield toHarmlessText(last);
+  if (last !== '') yield last;
 }

@@ -14,14 +14,16 @@ export interface MaskOptions {
   readonly variables?: readonly string[];
 }
 
-const replacement = '[secret]';
+/** What a secret is replaced with. */
+export const secretReplacement = '[secret]';
+const replacement = secretReplacement;
 const minLength = 6;
 /** A truncated text may begin in the middle of a secret. This many characters of a secret's end are enough to mask it. */
 const minTail = 8;
 
 /** Creates the mask for one app. */
 export function createSecretMask({ values, variables = [] }: MaskOptions): SecretMask {
-  const forms = [...new Set(values.flatMap(listForms))].sort((a, b) => b.length - a.length);
+  const forms = [...new Set(values.flatMap(listSecretForms))].sort((a, b) => b.length - a.length);
   const assigned =
     variables.length === 0
       ? undefined
@@ -56,8 +58,8 @@ export function isSecretName(name: string): boolean {
   return /(?:KEY|TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)?|PWD|CREDENTIALS?|AUTH|DSN|PRIVATE|SALT)(?:$|_)/i.test(name);
 }
 
-/** A value as programs print it: plain, in a URL, in JSON, in base64. */
-function listForms(value: string | undefined): string[] {
+/** A value as programs print it: plain, in a URL, in JSON, in base64. None of a value that is too short to be masked. */
+export function listSecretForms(value: string | undefined): string[] {
   if (value === undefined || value.length < minLength) return [];
   const base64 = Buffer.from(value).toString('base64');
   return [

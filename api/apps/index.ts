@@ -50,3 +50,5 @@ export { type AuthorCluster, startAuthorSide } from './author/start.ts';
 export { stopView } from './notifications/endpoints.ts';
 export { type MailSettings, readMailSettings } from './notifications/mail.ts';
 export type { NotificationTimes } from './notifications/start.ts';
+export { createLogMetrics } from './logs/collector.ts';
+export { appCrashesView, appLogView } from './logs/endpoints.ts';

@@ -12,6 +12,7 @@ import {
   createDatabaseMetrics,
   createOverrunMetrics,
 } from '../../api/billing/metrics.ts';
+import { createLogMetrics } from '../../api/apps/logs/collector.ts';
 import { createApi } from '../../api/create-api.ts';
 import { collectDocumentedProblems } from '../../api/protocols/index.ts';
 import type { Endpoint } from '../../api/http/index.ts';
@@ -98,6 +99,7 @@ function assemble(): Product {
   createDailyLimitMetrics(registry, 0, () => Promise.resolve(0));
   createOverrunMetrics(registry, () => Promise.resolve({ calls: 0, excessUsd: 0 }));
   createModelMetrics(registry);
+  createLogMetrics(registry);
   return {
     endpoints: api.endpoints,
     tools: api.tools.toolRegistry.tools,

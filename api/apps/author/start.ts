@@ -5,6 +5,8 @@ import type { LedgerHandle } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import type { Fetcher } from '../../tools/index.ts';
 import type { AppIndex } from '../hosted-apps.ts';
+import { rememberSecret } from '../logs/fingerprints.ts';
+import { type LogSettings, startLogs } from '../logs/start.ts';
 import type { MailSettings } from '../notifications/mail.ts';
 import { type NotificationTimes, startNotifications } from '../notifications/start.ts';
 import { AuthorAccess, type AuthorAccessOptions } from './access.ts';
@@ -24,7 +26,10 @@ export interface AuthorCluster {
   readonly createSecret: AuthorServices['createSecret'];
   /** Replicas that an author may set. */
   readonly maximumReplicas: number;
+  /** Default: stores a fingerprint, by which the value is masked in the log. */
   readonly rememberSecret?: AuthorServices['rememberSecret'];
+  /** How what apps print is collected; without it, it is not. */
+  readonly logs?: LogSettings | undefined;
   /** Without them, no mail is sent. */
   readonly mail?: MailSettings | undefined;
 }
@@ -59,7 +64,18 @@ export function startAuthorSide(options: AuthorSideOptions): AuthorSide {
   const audit = new AuditLog(() => ledger.get().database);
   const access = new AuthorAccess({ apps, lookUpKeys, audit });
   const polls = new PushPolls({ writeControl, log });
-  const services: AuthorServices = { ...options, access, audit };
+  const logs = options.logs && startLogs({ ...options.logs, ...{ apps, access, ledger, log } });
+  const logKey = options.logs?.key;
+  const services: AuthorServices = {
+    ...options,
+    ...{ access, audit },
+    ...(logKey === undefined || options.rememberSecret !== undefined
+      ? {}
+      : {
+          rememberSecret: (app, name, value) =>
+            rememberSecret(ledger.get().database, app.metadata.uid, name, value, logKey),
+        }),
+  };
   const notifications = startNotifications({
     ...options,
     ...{ access, mail: options.mail, secret: options.callerSalt, times: options.notificationTimes },
@@ -73,10 +89,14 @@ export function startAuthorSide(options: AuthorSideOptions): AuthorSide {
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
       ...createPushHookEndpoints(services, { baseUrl, secret, polls }),
       ...notifications.endpoints,
+      ...(logs?.endpoints ?? []),
     ],
     start() {
       notifications.start();
+      logs?.start();
     },
-    stop: () => polls.stop(),
+    async stop() {
+      await Promise.all([polls.stop(), logs?.stop()]);
+    },
   };
 }

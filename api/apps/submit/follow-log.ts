@@ -258,15 +258,29 @@ export function createChannel<Item>(capacity: number): Channel<Item> {
 export type OpenedLog =
   { readonly state: 'open'; readonly bytes: AsyncIterable<Uint8Array> } | { readonly state: 'waiting' | 'gone' };
 
-/** Opens the log of a container from its beginning. The log ends with the container, or when the signal is aborted. */
-export type OpenLog = (pod: string, container: string, signal: AbortSignal) => Promise<OpenedLog>;
+/** Which part of a log to open, and how. By default, all of it, followed to its end. */
+export interface LogPart {
+  /** Ends with what is there, instead of with the container. */
+  readonly isFinite?: boolean;
+  /** The log of the run of the container before its last restart. */
+  readonly previous?: boolean;
+  /** Puts the time of each line before it: RFC 3339 with nanoseconds. */
+  readonly timestamps?: boolean;
+  /** RFC 3339 in whole seconds. */
+  readonly since?: string;
+  /** The last lines only. */
+  readonly tailLines?: number;
+}
+
+/** Opens the log of a container. The log ends with the container, or when the signal is aborted. */
+export type OpenLog = (pod: string, container: string, signal: AbortSignal, part?: LogPart) => Promise<OpenedLog>;
 
 /**
  * Opens logs of pods in one namespace. Needs only `get` on pods/log. @throws ApiError if that is not allowed
  */
 export function createLogOpener(connection: Connection, namespace: string): OpenLog {
-  return async (pod, container, signal) => {
-    const query = new URLSearchParams({ container, follow: 'true' });
+  return async (pod, container, signal, part = {}) => {
+    const query = buildLogQuery(container, part);
     const path = `/api/v1/namespaces/${namespace}/pods/${encodeURIComponent(pod)}/log?${query.toString()}`;
     try {
       const answer = await exchange(connection, {
@@ -291,4 +305,16 @@ export function createLogOpener(connection: Connection, namespace: string): Open
       throw error;
     }
   };
+}
+
+function buildLogQuery(container: string, part: LogPart): URLSearchParams {
+  const { isFinite = false, previous = false, timestamps = false, since, tailLines } = part;
+  return new URLSearchParams({
+    container,
+    ...(isFinite ? {} : { follow: 'true' }),
+    ...(previous ? { previous: 'true' } : {}),
+    ...(timestamps ? { timestamps: 'true' } : {}),
+    ...(since === undefined ? {} : { sinceTime: since }),
+    ...(tailLines === undefined ? {} : { tailLines: String(tailLines) }),
+  });
 }

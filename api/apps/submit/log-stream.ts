@@ -9,11 +9,11 @@ import { tooManyStreams } from '../problems.ts';
 export const plainTextType = 'text/plain';
 
 /** Writes events in one of the media types. */
-export interface Writer {
+export interface Writer<Event = FollowEvent> {
   readonly contentType: string;
   /** Sent after a silence, so that no proxy closes an idle stream. */
   readonly keepalive: string;
-  write(event: FollowEvent): string;
+  write(event: Event): string;
 }
 
 const goneNote = 'The log of this build is no longer available: its pod was deleted.';
@@ -82,9 +82,9 @@ function formatEnd({ status, plan, page, warning }: StatusView): string {
   return [...details, status].map((line) => `# ${toHarmlessText(line)}\n`).join('');
 }
 
-export interface ByteSource {
-  readonly events: AsyncGenerator<FollowEvent, void, undefined>;
-  readonly writer: Writer;
+export interface ByteSource<Event> {
+  readonly events: AsyncGenerator<Event, void, undefined>;
+  readonly writer: Writer<Event>;
   /** Silence after which a keepalive is sent, in milliseconds. */
   readonly keepaliveMs: number;
   /** Called when the reader goes away. Ends `events`. */
@@ -96,14 +96,14 @@ export interface ByteSource {
 }
 
 /** Streams events as bytes. Pulls nothing from `events` before the first read or while the reader is slow. */
-export function createByteStream({
+export function createByteStream<Event>({
   events,
   writer,
   keepaliveMs,
   abort,
   onOpen,
   onClose,
-}: ByteSource): ReadableStream<Uint8Array> {
+}: ByteSource<Event>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const readOn = readWithSilence(events, keepaliveMs);
   let first = true;
@@ -149,26 +149,29 @@ export class StreamSlots {
   /** Lower than `#max`, so that one caller leaves some for the others. */
   readonly #maxPerCaller: number;
   readonly #onChange: (taken: number) => void;
+  /** What to do without a stream, in the words of a problem. */
+  readonly #instead: string;
   /** Slots by caller; callers without a slot have no entry. */
   readonly #callers = new Map<string, number>();
   #taken = 0;
 
   /** Calls `changed` with the number of slots that are taken. */
-  constructor(max: number, changed: (taken: number) => void) {
+  constructor(max: number, changed: (taken: number) => void, instead = 'poll /api/submit-status') {
     this.#max = max;
     this.#maxPerCaller = Math.ceil(max / 4);
     this.#onChange = changed;
+    this.#instead = instead;
   }
 
   /** @throws Problem (too-many-streams) if no slot is left for this caller */
   check(caller: string): void {
     if (this.#taken >= this.#max)
       throw createRefusal(
-        `This replica has reached its limit of ${this.#max} log streams. Try again in 10 seconds, or poll /api/submit-status.`,
+        `This replica has reached its limit of ${this.#max} log streams. Try again in 10 seconds, or ${this.#instead}.`,
       );
     if ((this.#callers.get(caller) ?? 0) >= this.#maxPerCaller)
       throw createRefusal(
-        `You have ${this.#maxPerCaller} log streams open, which is the limit per caller. Close one, or poll /api/submit-status.`,
+        `You have ${this.#maxPerCaller} log streams open, which is the limit per caller. Close one, or ${this.#instead}.`,
       );
   }
 

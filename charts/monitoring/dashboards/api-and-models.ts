@@ -49,6 +49,7 @@ export const apiAndModels: Dashboard = {
           queries: [
             { expr: 'sum(moorage_http_open_requests)', legend: 'requests' },
             { expr: 'sum(moorage_log_streams)', legend: 'build logs' },
+            { expr: 'sum(moorage_app_logs_followed)', legend: 'logs of apps that are collected' },
           ],
         },
         {

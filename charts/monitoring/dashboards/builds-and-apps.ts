@@ -134,6 +134,15 @@ export const buildsAndApps: Dashboard = {
           queries: [{ expr: 'sum by (result) (increase(moorage_submissions_total[1h]))', legend: '{{result}}' }],
         },
         {
+          title: 'Lines that apps print',
+          description:
+            'Lines a second. Those of apps that print more than their rate are dropped, and their log says so.',
+          kind: 'lines',
+          unit: 'short',
+          width: 12,
+          queries: [{ expr: 'sum by (result) (rate(moorage_app_log_lines_total[5m]))', legend: '{{result}}' }],
+        },
+        {
           title: 'Pods fitted to their use',
           description: 'Pods whose requests were changed, and what could not be read or changed, in an hour.',
           kind: 'lines',

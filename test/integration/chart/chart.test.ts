@@ -446,7 +446,12 @@ const rights: readonly (readonly [Right, boolean])[] = [
   ...['update', 'delete'].map((verb) => [{ who: 'api', verb, what: happ, where: 'moorage-apps' }, false] as const),
   [{ who: 'api', verb: 'patch', what: 'hostedapps/status@moorage.dev', where: 'moorage-apps' }, false],
   [{ who: 'api', verb: 'get', what: 'pods/log', where: 'moorage-builds' }, true],
-  [{ who: 'api', verb: 'get', what: 'pods/log', where: 'moorage-apps' }, false],
+  [{ who: 'api', verb: 'get', what: 'pods/log', where: 'moorage-apps' }, true],
+  ...['list', 'watch'].map((verb) => [{ who: 'api', verb, what: 'pods', where: 'moorage-apps' }, true] as const),
+  ...['get', 'create', 'update', 'patch', 'delete'].map(
+    (verb) => [{ who: 'api', verb, what: 'pods', where: 'moorage-apps' }, false] as const,
+  ),
+  [{ who: 'api', verb: 'get', what: 'pods/log', where: 'moorage-system' }, false],
   [{ who: 'api', verb: 'list', what: 'pods', where: 'moorage-builds' }, false],
   ...['moorage-apps', 'moorage-builds'].map(
     (where) => [{ who: 'api', verb: 'create', what: 'jobs@batch', where }, false] as const,

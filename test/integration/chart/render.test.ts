@@ -164,7 +164,7 @@ test('uses no wildcard in a role, and grants no access to Secrets', () => {
   }
 });
 
-test('gives the API access to HostedApps, new Secrets and pipeline logs only', () => {
+test('gives the API access to HostedApps, new Secrets, and the logs of apps and pipelines only', () => {
   const rights = selectKind(full, 'Role')
     .map((object) => role.parse(object))
     .filter(({ metadata }) => metadata.name === 'moorage-api')
@@ -174,6 +174,8 @@ test('gives the API access to HostedApps, new Secrets and pipeline logs only', (
   assert.deepEqual(rights, [
     'moorage-apps hostedapps get,list,watch,create,patch',
     'moorage-apps secrets create',
+    'moorage-apps pods list,watch',
+    'moorage-apps pods/log get',
     'moorage-builds pods/log get',
   ]);
 });

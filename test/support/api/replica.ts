@@ -2,7 +2,7 @@
 import { dirname, join } from 'node:path';
 import { readFileSync } from 'node:fs';
 import { createServer as createTlsServer } from 'node:https';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Counter, Gauge, Registry } from 'prom-client';
 import { createBlockList } from '../../../lib/subnets.ts';
 import { createRequestListener } from '../../../api/http/application.ts';
@@ -21,7 +21,7 @@ import { silent } from './sample.ts';
 import { openConnection, waitUntilEstablished, type ApiServer } from '../kubernetes/api-server.ts';
 
 export const namespaces = { apps: 'moorage-apps', builds: 'moorage-builds' } as const;
-const user = 'system:serviceaccount:moorage-system:moorage-api';
+export const apiUser = 'system:serviceaccount:moorage-system:moorage-api';
 
 /** All that the API may do in a cluster. */
 const rights = `
@@ -31,6 +31,8 @@ metadata: {name: api, namespace: ${namespaces.apps}}
 rules:
   - {apiGroups: [moorage.dev], resources: [hostedapps], verbs: [get, list, watch, create, patch]}
   - {apiGroups: [""], resources: [secrets], verbs: [create]}
+  - {apiGroups: [""], resources: [pods], verbs: [list, watch]}
+  - {apiGroups: [""], resources: [pods/log], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -43,7 +45,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: api, namespace: ${namespace}}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: api}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "${user}"}]`,
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "${apiUser}"}]`,
   )
   .join('\n')}
 `;
@@ -106,7 +108,7 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
     insecure = [],
   } = options;
   const ending = new AbortController();
-  const connection = await openConnection(server, user);
+  const connection = await openConnection(server, apiUser);
   const client = createClient(connection);
   const reflector = createReflector({
     client,
@@ -197,7 +199,63 @@ export interface ScriptedKubelet {
   readonly open: Map<string, ServerResponse>;
   /** Log of a container that has ended. A container without one is waiting to start. */
   readonly ended: Map<string, string>;
+  /** Prints a line in the present run of a container, which begins with the first one. */
+  print(key: string, line: string): void;
+  /** Ends the present run of a container. Its log stays readable as the previous one, once the next run has printed. */
+  exit(key: string): void;
   stop(): Promise<void>;
+}
+
+/** The log of a container as a kubelet keeps it: of its present or last run, and of the one before. */
+class RunLog {
+  #lines: string[] = [];
+  #previous: string[] | undefined;
+  #isEnded = false;
+  readonly #followers = new Set<ServerResponse>();
+  static #printed = 0;
+
+  print(line: string): void {
+    if (this.#isEnded) [this.#previous, this.#lines, this.#isEnded] = [this.#lines, [], false];
+    RunLog.#printed += 1;
+    // Many lines have the same millisecond; a container runtime distinguishes them by nanoseconds.
+    const nanoseconds = String(RunLog.#printed % 1_000_000).padStart(6, '0');
+    const stamped = `${new Date().toISOString().replace('Z', `${nanoseconds}Z`)} ${line}\n`;
+    this.#lines.push(stamped);
+    for (const follower of this.#followers) follower.write(stamped);
+  }
+
+  exit(): void {
+    this.#isEnded = true;
+    for (const follower of this.#followers) follower.end();
+    this.#followers.clear();
+  }
+
+  /** Answers as a kubelet does: it selects by whole seconds. */
+  serve(request: IncomingMessage, response: ServerResponse): void {
+    const query = new URL(request.url ?? '', 'https://kubelet').searchParams;
+    const isPrevious = query.get('previous') === 'true';
+    const lines = isPrevious ? this.#previous : this.#lines;
+    if (lines === undefined) {
+      response.writeHead(400).end('previous terminated container not found');
+      return;
+    }
+    const since = query.get('sinceTime') ?? '';
+    const tail = Number(query.get('tailLines') ?? lines.length);
+    response.write(
+      lines
+        .filter((line) => line.slice(0, 19) >= since.slice(0, 19))
+        .slice(-tail)
+        .join(''),
+    );
+    if (query.get('follow') !== 'true' || isPrevious || this.#isEnded) {
+      response.end();
+      return;
+    }
+    this.#followers.add(response);
+    response.on('close', () => {
+      this.#followers.delete(response);
+    });
+  }
 }
 
 /** The one edge that is not real here: a kubelet that serves logs as the test writes them, to the real API server. */
@@ -212,11 +270,17 @@ export async function startKubelet(server: ApiServer): Promise<ScriptedKubelet> 
   });
   const open = new Map<string, ServerResponse>();
   const ended = new Map<string, string>();
+  const runs = new Map<string, RunLog>();
   const kubelet = createTlsServer(
     { cert: readFileSync(pair.certificate), key: readFileSync(pair.key) },
     (request, response) => {
       const [, pod = '', container = ''] = /^\/containerLogs\/[^/]+\/([^/]+)\/([^/?]+)/.exec(request.url ?? '') ?? [];
       const key = `${pod}/${container}`;
+      const run = runs.get(key);
+      if (run !== undefined) {
+        run.serve(request, response);
+        return;
+      }
       const text = ended.get(key);
       if (text !== undefined) {
         response.end(text);
@@ -242,6 +306,14 @@ export async function startKubelet(server: ApiServer): Promise<ScriptedKubelet> 
     port,
     open,
     ended,
+    print(key, line) {
+      const run = runs.get(key) ?? new RunLog();
+      runs.set(key, run);
+      run.print(line);
+    },
+    exit(key) {
+      runs.get(key)?.exit();
+    },
     async stop() {
       kubelet.closeAllConnections();
       await new Promise((resolve) => {

@@ -21,6 +21,8 @@ const writes: object[] = [];
 beforeAll(async () => {
   sample = await sampleAppsServer({
     author: {
+      createSecret: () => Promise.resolve(),
+      maximumReplicas: 3,
       lookUpKeys: () =>
         Promise.resolve({
           ok: true,
