@@ -2893,6 +2893,90 @@ CREATE TABLE author.action (
 CREATE INDEX action_app ON author.action USING btree (app, id DESC);
 CREATE TRIGGER action_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON author.action FOR EACH STATEMENT EXECUTE FUNCTION author.refuse_change();
 
+-- The replica that collects, as a row: it is free again soon after its holder was killed.
+CREATE TABLE author.log_collector (
+  id integer DEFAULT 1 NOT NULL,
+  holder text NOT NULL,
+  until timestamp with time zone NOT NULL,
+  CONSTRAINT log_collector_id_check CHECK (id = 1),
+  CONSTRAINT log_collector_pkey PRIMARY KEY (id)
+);
+
+-- How far each container of a pod was read. It changes in the transaction that stores the lines, so a collector that was
+-- killed leaves neither a gap nor a line twice.
+CREATE TABLE author.log_stream (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  -- UID of the HostedApp.
+  app text NOT NULL,
+  pod_uid text NOT NULL,
+  pod text NOT NULL,
+  container text NOT NULL,
+  -- The component that the container runs.
+  component text NOT NULL,
+  -- Of the last line that was read: its time (RFC 3339 with nine digits, UTC), and how many lines with that time were read.
+  last_at text NOT NULL,
+  last_count integer NOT NULL,
+  -- The latest time of all lines so far: the lines of two streams of a process can be in another order than their times.
+  max_at text NOT NULL,
+  -- Counts up with each change. Whoever read another version stores nothing.
+  version bigint NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT log_stream_pkey PRIMARY KEY (id),
+  CONSTRAINT log_stream_pod_uid_container_key UNIQUE (pod_uid, container)
+);
+CREATE INDEX log_stream_app ON author.log_stream USING btree (app);
+
+-- Lines in the order in which they were stored. Secrets are masked. Lines are added to the newest chunk of an app while it is small.
+CREATE TABLE author.log_chunk (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app text NOT NULL,
+  -- Each ends with a line feed: time, id of the stream, text.
+  lines text NOT NULL,
+  count integer NOT NULL,
+  bytes integer NOT NULL,
+  -- The latest time of its lines.
+  last_at text NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT log_chunk_pkey PRIMARY KEY (id)
+);
+CREATE INDEX log_chunk_app ON author.log_chunk USING btree (app, id DESC);
+
+CREATE TABLE author.crash (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app text NOT NULL,
+  -- Identifies what ended: the id of the container.
+  instance text NOT NULL,
+  at timestamp with time zone NOT NULL,
+  pod text NOT NULL,
+  component text NOT NULL,
+  restarts integer NOT NULL,
+  exit_code integer NOT NULL,
+  signal integer,
+  -- As Kubernetes says it: OOMKilled, Error, Completed.
+  reason text NOT NULL,
+  -- The last lines before the end: time and text. Secrets are masked.
+  lines jsonb NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT crash_pkey PRIMARY KEY (id),
+  CONSTRAINT crash_app_instance_key UNIQUE (app, instance)
+);
+
+-- Values that are masked in what an app prints. A keyed hash says nothing about the value to those who have this table alone.
+CREATE TABLE author.secret_fingerprint (
+  app text NOT NULL,
+  -- Variable that the value was set for.
+  name text NOT NULL,
+  length integer NOT NULL,
+  -- Keyed hashes of the first characters and of all of them, which are cheap to compute at each position of a line.
+  prefix integer NOT NULL,
+  rolling integer NOT NULL,
+  -- HMAC-SHA-256 of the value, in hexadecimal digits.
+  hmac text NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT secret_fingerprint_pkey PRIMARY KEY (app, hmac)
+);
+
 -- Noticed once, by whichever replica was first.
 CREATE TABLE author.event (
   -- Sent with every attempt, so that receivers can recognize one that they already have.
