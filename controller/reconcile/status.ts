@@ -48,12 +48,20 @@ export function buildStatus(
     since: findPhaseStart(snapshot, phase, fields) ?? formatTimestamp(now),
     checkedAt: chooseCheckTime(app.status, now),
     ...(fields.source === undefined ? {} : { shortCommit: shortenCommit(fields.source.commit) }),
-    ...(rejection === undefined ? {} : { rejection }),
+    ...(fields.findings === undefined
+      ? {}
+      : { findings: fields.findings.map((finding) => ({ ...finding, fix: nameApp(finding.fix, app.metadata.name) })) }),
+    ...(rejection === undefined ? {} : { rejection: { ...rejection, fix: nameApp(rejection.fix, app.metadata.name) } }),
     conditions: [
       ...buildConditions(snapshot, fields, outcomes, obstacle),
       ...(expiry?.at === undefined ? [] : [addExpiringCondition(snapshot, expiry.at)]),
     ],
   };
+}
+
+/** Fixes that name an endpoint of the app have its address. Rules do not know which app they judge. */
+function nameApp(fix: string, slug: string): string {
+  return fix.replaceAll('/api/apps/{slug}/', `/api/apps/${slug}/`);
 }
 
 /** When it entered this phase, if it was in it already. A newer commit does not matter to a pinned release. */

@@ -57,6 +57,10 @@ export function describeProduct(): Product {
   return (product ??= assemble());
 }
 
+function refuseCall(): never {
+  throw new Error('not called');
+}
+
 function assemble(): Product {
   const registry = new Registry();
   const apps = createAppIndex(createStore<App>({ indexers: appIndexers }), 'none');
@@ -84,6 +88,14 @@ function assemble(): Product {
       writeControl: () => Promise.reject(new Error('not called')),
       createSecret: () => Promise.reject(new Error('not called')),
       maximumReplicas: 1,
+      logs: {
+        client: { list: refuseCall, watch: refuseCall },
+        openLog: () => Promise.reject(new Error('not called')),
+        namespace: 'moorage-apps',
+        key: undefined,
+        streams: 1,
+        metrics: createLogMetrics(new Registry()),
+      },
     },
     fetcher: new GuardedFetcher(),
     log: pino({ level: 'silent' }),

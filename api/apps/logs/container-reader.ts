@@ -2,7 +2,7 @@
 // the order in which the container printed it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { splitLog, toHarmlessText } from '../../../lib/harmless-text.ts';
-import type { LogPart, OpenLog } from '../submit/follow-log.ts';
+import type { LogPart, OpenedLog, OpenLog } from '../submit/follow-log.ts';
 import type { LogPosition } from './log-store.ts';
 
 /** What a line is when it is read, before secrets are masked. */
@@ -138,10 +138,7 @@ export async function readContainer(options: ReaderOptions): Promise<void> {
     const state = getState();
     const before = cursor.position;
     try {
-      // A run that ended while its log was not being read is only in the previous log. The state of the pod comes too late to
-      // say whether there is one: a program that fails immediately is started again within a second.
-      await readPart(options, { isFinite: true, previous: true });
-      const result = await readPart(options, {});
+      const result = await readRuns(options);
       if (result === 'gone' || state.isOver) return;
     } catch (error) {
       if (isRefusal(error)) throw error;
@@ -151,24 +148,52 @@ export async function readContainer(options: ReaderOptions): Promise<void> {
   }
 }
 
-async function readPart(options: ReaderOptions, part: LogPart): Promise<'read' | 'waiting' | 'gone'> {
-  const { pod, container, cursor, openLog, take, signal } = options;
+/**
+ * Reads the rest of the previous run, then the present one to its end. A run that ended while its log was not being read is
+ * only in the previous log, and the state of the pod comes too late to say so. The present log is opened first: if it is
+ * that of a new run, the previous one is then surely that of the run before it.
+ */
+async function readRuns(options: ReaderOptions): Promise<OpenedLog['state']> {
+  const ending = new AbortController();
+  const signal = AbortSignal.any([options.signal, ending.signal]);
+  try {
+    const present = await openFrom(options, {}, signal);
+    const openedAt = new Date();
+    if (present.state !== 'open') return present.state;
+    const previous = await openFrom(options, { isFinite: true, previous: true }, signal);
+    if (previous.state === 'open') await takeNew(options, previous.bytes, openedAt);
+    await takeNew(options, present.bytes, openedAt);
+    return 'open';
+  } finally {
+    ending.abort();
+  }
+}
+
+function openFrom(
+  { pod, container, cursor, openLog }: ReaderOptions,
+  part: LogPart,
+  signal: AbortSignal,
+): Promise<OpenedLog> {
   const { since } = cursor;
-  const range = { ...part, timestamps: true, ...(since === undefined ? {} : { since }) };
-  const opened = await openLog(pod, container, signal, range);
-  if (opened.state !== 'open') return opened.state;
+  return openLog(pod, container, signal, { ...part, timestamps: true, ...(since === undefined ? {} : { since }) });
+}
+
+async function takeNew(
+  { cursor, take }: ReaderOptions,
+  bytes: AsyncIterable<Uint8Array>,
+  openedAt: Date,
+): Promise<void> {
   cursor.begin();
-  let openedAt = toLogTime(new Date());
-  for await (const text of splitLog(opened.bytes, /\n/, longestReadLine)) {
+  let liveFrom = toLogTime(openedAt);
+  for await (const text of splitLog(bytes, /\n/, longestReadLine)) {
     const line = parseLogLine(text);
     if (line === undefined || !cursor.advance(line.at)) continue;
-    const waiting = take(line, line.at > openedAt);
+    const waiting = take(line, line.at > liveFrom);
     if (waiting === undefined) continue;
     await waiting;
     // What was printed during the wait is no more live than what was printed before the log was opened.
-    openedAt = toLogTime(new Date());
+    liveFrom = toLogTime(new Date());
   }
-  return 'read';
 }
 
 /** Waits longer after each failure, until the container starts or ends. A pod changes often, so that each wait has a minimum. */

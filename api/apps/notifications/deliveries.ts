@@ -41,8 +41,8 @@ const newsMs = 24 * 3_600_000;
 
 export class Notifier {
   readonly #options: NotifierOptions;
-  /** What was recorded for an app, by UID, so that an app that has not changed costs no query. */
-  readonly #seen = new Map<string, { readonly app: App; readonly isSettled: boolean }>();
+  /** The apps whose events are all recorded, by UID, and those events. What has not changed costs no query. */
+  readonly #settled = new Map<string, { readonly app: App; readonly events: string }>();
 
   constructor(options: NotifierOptions) {
     this.#options = options;
@@ -55,29 +55,32 @@ export class Notifier {
   async notice(): Promise<void> {
     const apps = this.#options.apps.listAll();
     const uids = new Set(apps.map(({ metadata }) => metadata.uid));
-    for (const uid of this.#seen.keys()) if (!uids.has(uid)) this.#seen.delete(uid);
+    for (const uid of this.#settled.keys()) if (!uids.has(uid)) this.#settled.delete(uid);
     for (const app of apps) {
       if (this.#options.ending.aborted) return;
-      const seen = this.#seen.get(app.metadata.uid);
       // The cache has a new object for each change.
-      if (seen?.app === app && seen.isSettled) continue;
-      this.#seen.set(app.metadata.uid, { app, isSettled: await this.#noticeApp(app) });
+      if (this.#settled.get(app.metadata.uid)?.app !== app) await this.#noticeApp(app);
     }
   }
 
-  /** @returns whether there is nothing more to record until the app changes. @throws Problem while there is no database */
-  async #noticeApp(app: App): Promise<boolean> {
+  /** @throws Problem while there is no database */
+  async #noticeApp(app: App): Promise<void> {
+    const { uid, name } = app.metadata;
+    let events: string;
     try {
-      let isSettled = true;
-      for (const event of listStatusEvents(app))
-        if ((await this.notify(app, event)).outcome === 'postponed') isSettled = false;
-      return isSettled;
+      const found = listStatusEvents(app);
+      events = JSON.stringify(found.map(({ kind, subject }) => [kind, subject]));
+      if (this.#settled.get(uid)?.events !== events) {
+        this.#settled.delete(uid);
+        for (const event of found) if ((await this.notify(app, event)).outcome === 'postponed') return;
+      }
     } catch (error) {
       if (error instanceof Problem) throw error;
-      // One app must not keep the others from being noticed.
-      this.#options.log.error({ err: error, app: app.metadata.name }, 'cannot notice what happened to an app');
-      return true;
+      // One app must not keep the others from being noticed. It is tried again when it changes.
+      events = 'failed';
+      this.#options.log.error({ err: error, app: name }, 'cannot notice what happened to an app');
     }
+    this.#settled.set(uid, { app, events });
   }
 
   /** Records one event of an app, to be sent to its targets. An event that was recorded before has no effect. */

@@ -69,7 +69,7 @@ export function startNotifications(options: NotificationsOptions): Notifications
         });
         opened.repeat('deliver notifications', times.deliverMs ?? 2_000, () => notifier.deliver());
         opened.repeat('notice spent budgets', 60_000, async () => {
-          await noticeBudgets(opened, apps.listAll(), notifier);
+          await recordBudgets(opened, apps.listAll(), notifier);
           return 0;
         });
         opened.repeat('purge old notifications', 3_600_000, () => store.purge());
@@ -79,7 +79,7 @@ export function startNotifications(options: NotificationsOptions): Notifications
 }
 
 /** Notices apps that have used most of their daily budget for models. */
-export async function noticeBudgets(
+export async function recordBudgets(
   { ledger }: Pick<OpenLedger, 'ledger'>,
   apps: readonly App[],
   notifier: Pick<Notifier, 'notify'>,

@@ -95,15 +95,16 @@ test('reads what a run printed before its restart from the previous log, then th
   }
   const openLog = (_pod: string, _container: string, _signal: AbortSignal, part: LogPart = {}): Promise<OpenedLog> => {
     requests.push(part);
-    if (requests.length === 1) return Promise.resolve({ state: 'waiting' });
-    if (requests.length === 2) {
-      // It is restarted while the connection is broken.
-      state = { run: 'b', isRunning: true, isOver: false };
-      return Promise.resolve({ state: 'open', bytes: serve(first.slice(0, 2), true) });
-    }
-    if (part.previous === true) return Promise.resolve({ state: 'open', bytes: serve(first) });
-    state = { ...state, isRunning: false, isOver: true };
-    return Promise.resolve({ state: 'open', bytes: serve(second) });
+    const opened: Record<number, OpenedLog> = {
+      // The first run, whose connection breaks, and which has none before it.
+      1: { state: 'open', bytes: serve(first.slice(0, 2), true) },
+      2: { state: 'waiting' },
+      // It was restarted in the meantime.
+      3: { state: 'open', bytes: serve(second) },
+      4: { state: 'open', bytes: serve(first) },
+    };
+    if (requests.length === 3) state = { run: 'b', isRunning: false, isOver: true };
+    return Promise.resolve(opened[requests.length] ?? { state: 'open', bytes: serve(second) });
   };
   const read: string[] = [];
   await readContainer({
@@ -117,7 +118,7 @@ test('reads what a run printed before its restart from the previous log, then th
     retryMs: [1, 5],
   });
   assert.deepEqual(read, ['one', 'two', 'three', 'four']);
-  assert.deepEqual(requests[2], { isFinite: true, previous: true, timestamps: true, since: '2026-01-01T00:00:00Z' });
+  assert.deepEqual(requests[3], { isFinite: true, previous: true, timestamps: true, since: '2026-01-01T00:00:00Z' });
 });
 
 function createQueued(): {

@@ -56,7 +56,7 @@ afterAll(async () => {
 
 const answer = z.looseObject({ type: z.string().optional(), detail: z.string().optional() });
 
-interface Sent {
+interface SentRequest {
   readonly method?: string;
   readonly body?: unknown;
   readonly authorization?: string;
@@ -64,7 +64,7 @@ interface Sent {
 
 async function ask(
   path: string,
-  { method = 'GET', body, authorization = `Bearer ${key}` }: Sent = {},
+  { method = 'GET', body, authorization = `Bearer ${key}` }: SentRequest = {},
 ): Promise<{ status: number; kind: string | undefined; body: z.output<typeof answer> }> {
   const response = await sample.request(path, {
     method,

@@ -9,9 +9,16 @@ import { Notifier, type NotifierOptions } from '../../../../../api/apps/notifica
 import { chosenKinds, createTestEvent, type NoticedEvent } from '../../../../../api/apps/notifications/events.ts';
 import { createMailer, readMailSettings } from '../../../../../api/apps/notifications/mail.ts';
 import { NotificationKeys } from '../../../../../api/apps/notifications/messages.ts';
-import { noticeBudgets } from '../../../../../api/apps/notifications/start.ts';
+import { recordBudgets } from '../../../../../api/apps/notifications/start.ts';
 import { NotificationStore } from '../../../../../api/apps/notifications/store.ts';
-import { type Database, Ledger, openDatabase, parseMoney } from '../../../../../api/billing/index.ts';
+import {
+  type Database,
+  Ledger,
+  ledgerUnavailable,
+  openDatabase,
+  parseMoney,
+} from '../../../../../api/billing/index.ts';
+import { Problem } from '../../../../../lib/problem.ts';
 import { GuardedFetcher } from '../../../../../api/tools/index.ts';
 import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';
 import type { WritableStore } from '../../../../../lib/kubernetes/index.ts';
@@ -213,13 +220,14 @@ test('a process that is killed between sending and recording leads to a second d
 
 test('nothing is lost while there is no database, and what is old when it is noticed is sent to nobody', async () => {
   const app = putApp(createStatus());
-  const { notifier } = createReplica({
-    store: new NotificationStore(() => {
-      throw new Error('no database');
-    }),
+  let isAway = true;
+  const store = new NotificationStore(() => {
+    if (isAway) throw new Problem(ledgerUnavailable, 'The database is away.');
+    return database;
   });
-  await notifier.notice();
-  const { notifier: later, store } = createReplica();
+  const { notifier: later } = createReplica({ store });
+  await assert.rejects(later.notice(), Problem);
+  isAway = false;
   await later.notice();
   await later.deliver();
   assert.equal(mailServer.mails.length, 1);
@@ -462,14 +470,14 @@ test('a budget that is nearly used up is reported once a day', async () => {
   const app = putApp(createStatus(), { author: { contact }, models: { enabled: true, dailyBudgetUsd: '1' } });
   const ledger = new Ledger(database);
   const { notifier } = createReplica();
-  await noticeBudgets({ ledger }, [app], notifier);
+  await recordBudgets({ ledger }, [app], notifier);
   assert.deepEqual(await listStates(), []);
   const used = {
     ledger: {
       budget: () => Promise.resolve({ limit: parseMoney('1'), used: parseMoney('0.85'), held: parseMoney('0') }),
     },
   };
-  for (let look = 0; look < 3; look += 1) await noticeBudgets(used as unknown as { ledger: Ledger }, [app], notifier);
+  for (let look = 0; look < 3; look += 1) await recordBudgets(used as unknown as { ledger: Ledger }, [app], notifier);
   await notifier.deliver();
   assert.deepEqual(
     mailServer.mails.map(({ headers }) => headers.get('subject')),
