@@ -231,23 +231,19 @@ export function createApi(options: ApiOptions): Api {
     ending,
     pushTimes: options.pushTimes,
   });
-  const author =
-    options.author === undefined
-      ? undefined
-      : startAuthorSide({
-          ...options.author,
-          apps: options.apps.apps,
-          site: options.apps.site,
-          baseUrl,
-          secret: options.models.appTokenSecret,
-          deleteGraceMs: options.appCalls.deleteGraceMs,
-          callerSalt: callers.salt,
-          ledger: models.ledger,
-          fetcher: options.fetcher,
-          notificationTimes: options.notificationTimes,
-          log,
-          ending,
-        });
+  const author = startAuthorSide(options.author, {
+    apps: options.apps.apps,
+    site: options.apps.site,
+    baseUrl,
+    secret: options.models.appTokenSecret,
+    deleteGraceMs: options.appCalls.deleteGraceMs,
+    callerSalt: callers.salt,
+    ledger: models.ledger,
+    fetcher: options.fetcher,
+    notificationTimes: options.notificationTimes,
+    log,
+    ending,
+  });
   const working = [
     ...models.endpoints,
     ...tools.endpoints,
@@ -258,7 +254,7 @@ export function createApi(options: ApiOptions): Api {
     ...reconciliation.endpoints,
     ...catalog.endpoints,
     ...options.submitting,
-    ...(author?.endpoints ?? []),
+    ...author.endpoints,
   ];
   const pages = startPages({ offer, endpoints: working, models: models.catalog, secret: callers.salt });
   const endpoints = [...working, ...createDiscoveryEndpoints(working, baseUrl, offer, pages)];
@@ -292,13 +288,13 @@ export function createApi(options: ApiOptions): Api {
     appsOnly: createRequestListener({ ...serving, endpoints: models.appEndpoints }),
     start() {
       apps.start();
-      author?.start();
+      author.start();
     },
     closeStreams() {
       void mcp.close();
     },
     async stop() {
-      await author?.stop();
+      await author.stop();
       await mcp.close();
       await tools.stop();
       await apps.stop();

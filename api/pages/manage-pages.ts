@@ -100,20 +100,30 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
         const session = sessions.read(context.headers);
         if (session === undefined || !sessions.isGenuine(session, readField(form, 'token')))
           return { ...buildSignInPage(slug, undefined, visit, visit.text.manage.ended), status: 403 };
-        const found = services.actions.get(action);
-        if (found === undefined) return redirectTo(here);
-        try {
-          if (action === 'delete' && read('slug') !== slug) throw createConfirmationProblem(slug);
-          const params = { slug, ...found.toParams?.(read) };
-          await found.call(context, { params, body: found.toBody?.(read), key: session.key });
-        } catch (error) {
-          if (!(error instanceof Problem)) throw error;
-          return buildManagePage(services, { slug, session, problem: error }, visit, context);
-        }
-        return redirectTo(visit.link(toManagePath(slug), { done: action }));
+        const problem = await carryOut(services.actions.get(action), { slug, session, read, action }, context);
+        return problem === undefined
+          ? redirectTo(visit.link(toManagePath(slug), { done: action }))
+          : buildManagePage(services, { slug, session, problem }, visit, context);
       },
     }),
   ];
+}
+
+/** Carries out an action of a form. Returns why it was refused; undefined if it was done, or if there is no such action. */
+async function carryOut(
+  found: PageAction | undefined,
+  { slug, session, read, action }: { slug: string; session: Session; read: FormReader; action: string },
+  context: RequestContext,
+): Promise<Problem | undefined> {
+  try {
+    if (action === 'delete' && read('slug') !== slug) throw createConfirmationProblem(slug);
+    const params = { slug, ...found?.toParams?.(read) };
+    await found?.call(context, { params, body: found.toBody?.(read), key: session.key });
+    return undefined;
+  } catch (error) {
+    if (error instanceof Problem) return error;
+    throw error;
+  }
 }
 
 const stopPath = '/notifications/stop/{token}';

@@ -34,7 +34,7 @@ export interface AuthorCluster {
   readonly mail?: MailSettings | undefined;
 }
 
-export interface AuthorSideOptions extends AuthorCluster {
+export interface AuthorSideOptions {
   readonly apps: Pick<AppIndex, 'get' | 'listAll'>;
   readonly site: AppsSite;
   readonly baseUrl: string;
@@ -59,7 +59,10 @@ export interface AuthorSide {
   stop(): Promise<void>;
 }
 
-export function startAuthorSide(options: AuthorSideOptions): AuthorSide {
+/** @param cluster undefined without one: then there are no endpoints */
+export function startAuthorSide(cluster: AuthorCluster | undefined, site: AuthorSideOptions): AuthorSide {
+  if (cluster === undefined) return { endpoints: [], start: () => undefined, stop: () => Promise.resolve() };
+  const options = { ...site, ...cluster };
   const { lookUpKeys, writeControl, apps, baseUrl, secret, deleteGraceMs, ledger, log } = options;
   const audit = new AuditLog(() => ledger.get().database);
   const access = new AuthorAccess({ apps, lookUpKeys, audit });

@@ -41,7 +41,7 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
       CONTENT_TYPE: request.headers['content-type'] ?? '',
       ...(request.headers['content-encoding'] === undefined
         ? {}
-        : { HTTP_CONTENT_ENCODING: String(request.headers['content-encoding']) }),
+        : { HTTP_CONTENT_ENCODING: request.headers['content-encoding'] }),
     },
   });
   request.pipe(child.stdin);
