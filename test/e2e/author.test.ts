@@ -231,7 +231,7 @@ test('an app is suspended, resumed, deleted and restored, and the audit log has 
     .looseObject({ entries: z.array(z.looseObject({ action: z.string(), outcome: z.string() })) })
     .parse(JSON.parse(await ask('GET', '/audit?limit=100')));
   assert.deepEqual(entries.map(({ action }) => action).reverse(), [
-    ...['set-secret', 'restart', 'set-secret', 'push-hook-secret', 'rollback', 'deploy'],
+    ...['set-secret', 'restart', 'set-secret', 'show-push-hook-secret', 'rollback', 'deploy'],
     ...['suspend', 'resume', 'delete', 'restore'],
   ]);
 });

@@ -61,6 +61,7 @@ afterAll(async () => {
 
 /** What is booked, signed or published: rows are added, and never changed or removed. */
 const lasting = [
+  'author.action',
   'ledger.transaction',
   'ledger.entry',
   'receipts.link',
