@@ -127,7 +127,7 @@ function toSuspended({ suspend, control }: Input['spec'], status: HostedAppStatu
   const reason = {
     rule: 'platform/suspended',
     message: isDeleted
-      ? `The app is suspended, and is deleted after ${control.deleteAfter}. Until then, its data and its URL are kept.`
+      ? 'Its author deleted the app. It is suspended until it is removed, and its data and its URL are kept until then.'
       : 'The app is suspended: no replicas run and no builds start. Its data and its URL are kept.',
     fix:
       suspend === true

@@ -100,7 +100,7 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
         const session = sessions.read(context.headers);
         if (session === undefined || !sessions.isGenuine(session, readField(form, 'token')))
           return { ...buildSignInPage(slug, undefined, visit, visit.text.manage.ended), status: 403 };
-        const problem = await carryOut(services.actions.get(action), { slug, session, read, action }, context);
+        const problem = await performAction(services.actions.get(action), { slug, session, read, action }, context);
         return problem === undefined
           ? redirectTo(visit.link(toManagePath(slug), { done: action }))
           : buildManagePage(services, { slug, session, problem }, visit, context);
@@ -110,7 +110,7 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
 }
 
 /** Carries out an action of a form. Returns why it was refused; undefined if it was done, or if there is no such action. */
-async function carryOut(
+async function performAction(
   found: PageAction | undefined,
   { slug, session, read, action }: { slug: string; session: Session; read: FormReader; action: string },
   context: RequestContext,

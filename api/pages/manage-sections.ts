@@ -66,8 +66,8 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
       <p class="actions">
         <a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${text.manage.publicPage}</a>
       </p>
-      ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderSecrets(content, visit)}
-      ${renderSettings(content, visit)} ${renderLog(content, visit)} ${renderCrashes(content, visit)}
+      ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderLog(content, visit)}
+      ${renderCrashes(content, visit)} ${renderSecrets(content, visit)} ${renderSettings(content, visit)}
       ${renderAudit(content, visit)} ${renderEnd(content, visit)}
       <form method="post" action="${content.path}">
         <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>

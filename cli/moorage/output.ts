@@ -247,7 +247,7 @@ function formatError(error: Error, refusal: Refusal | undefined): string[] {
     ),
     ...[fix, suggestFix(refusal)].flatMap((text) => (text === undefined ? [] : [`  fix: ${text}`])),
     ...formatRequestId(problem.request_id ?? refusal.requestId),
-  ].map(toHarmlessText);
+  ].map((line) => toHarmlessText(line));
 }
 
 function formatRequestId(id: string | undefined): string[] {

@@ -80,7 +80,7 @@ function assertNoneFailed(what: string, { count, failures }: RequestLog): void {
   assert.ok(count > 10, `${what}: ${count} requests`);
 }
 
-/** Pushes the folder without telling the API. */
+/** Pushes the folder, and requests nothing of the API. */
 async function push(): Promise<string> {
   const snapshot = await takeSnapshot(folder);
   try {

@@ -243,7 +243,7 @@ async function followLog(api: Api, request: LogRequest, terminal: Terminal): Pro
 function formatLogLine({ at, component, line }: z.output<typeof logLine>, terminal: Terminal): string {
   const origin = [at === undefined ? '' : formatTime(at), component ?? '']
     .filter((part) => part !== '')
-    .map(toHarmlessText);
+    .map((line) => toHarmlessText(line));
   return [...origin.map((part) => terminal.style('dim', part)), toHarmlessText(line)].join('  ');
 }
 
