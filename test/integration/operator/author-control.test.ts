@@ -162,7 +162,7 @@ test('a suspended app runs nothing, and runs again when it is resumed', async ()
 test('a deleted app is suspended, and can be restored', async () => {
   await write(() => ({ deleteAfter: new Date(Date.now() + 3_600_000).toISOString() }));
   const deleted = await awaitStatus('the suspension', ({ phase }) => phase === 'Suspended');
-  assert.match(JSON.stringify(toPublicStatus(deleted)), /is deleted after/);
+  assert.match(JSON.stringify(toPublicStatus(deleted)), /deleted the app/);
   await awaitReplicas(0);
   await write(() => ({ deleteAfter: undefined }));
   await awaitReplicas(1);
