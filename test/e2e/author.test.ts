@@ -75,7 +75,8 @@ async function becomes(text: string, seconds = 120): Promise<void> {
   );
 }
 
-function assertNoneFailed(what: string, { count, failures }: RequestLog): void {
+function assertNoneFailed(what: string, { count, failures, longestMs }: RequestLog): void {
+  process.stdout.write(`${what}: ${count} requests, ${failures.length} failed, slowest ${Math.round(longestMs)} ms\n`);
   assert.deepEqual(failures, [], `${what}: ${failures.length} of ${count} requests failed`);
   assert.ok(count > 10, `${what}: ${count} requests`);
 }

@@ -64,9 +64,6 @@ const crashDelayMs = 60_000;
 const crashRules: ReadonlySet<string> = new Set(['run/crashed', 'run/out-of-memory', 'run/out-of-disk']);
 /** Not caused by the author, and retried: there is nothing for them to do. */
 const passingRules: ReadonlySet<string> = new Set(['run/image-pull', 'platform/suspended']);
-/** How fixes name a variable without a value. */
-const missingVariable =
-  /\b(?:variables?|propert(?:y|ies)|fields?)\b[^.:]{0,60}\b(?:not set|no value|neither)\b|\bRAILS_MASTER_KEY\b|\bkey of models\b/i;
 
 /**
  * Lists what the status of an app says that its author wants to know. An app that its author or the operator has suspended
@@ -90,7 +87,7 @@ export function listStatusEvents(app: App): NoticedEvent[] {
 function toRejectionEvents(app: App, reason: PublicReason): NoticedEvent[] {
   const { rule, file, line, message, fix } = reason;
   if (passingRules.has(rule)) return [];
-  const { source, since, url, served } = app.status ?? {};
+  const { source, since, url, served, rejection } = app.status ?? {};
   const commit = source?.commit;
   const found = {
     ...describeApp(app),
@@ -102,7 +99,8 @@ function toRejectionEvents(app: App, reason: PublicReason): NoticedEvent[] {
   // Anyone can submit a repository again. The same commit and rule are no news then.
   const subject = `${commit ?? ''}/${rule}`;
   const moment = `${commit ?? ''}/${at.toISOString()}`;
-  if (rule === 'run/misconfigured' || missingVariable.test(fix))
+  const { variables = [] } = rejection ?? {};
+  if (rule === 'run/misconfigured' || variables.length > 0)
     return [{ kind: 'secret_missing', subject: moment, at, detail: found, gapMs: hourMs }];
   if (isRolledBack(app)) return [{ kind: 'rolled_back', subject, at, detail: found }];
   if (crashRules.has(rule))

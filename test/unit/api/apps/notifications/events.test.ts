@@ -10,7 +10,7 @@ import {
 } from '../../../../../api/apps/notifications/events.ts';
 import { readMailSettings } from '../../../../../api/apps/notifications/mail.ts';
 import { describeEvent, formatMailText, NotificationKeys } from '../../../../../api/apps/notifications/messages.ts';
-import { suggestCrashFix } from '../../../../../controller/steps/deploy/crash-fixes.ts';
+import { findMissingVariables } from '../../../../../controller/steps/deploy/crash-fixes.ts';
 import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';
 import { sampleApp } from '../../../../support/api/sample.ts';
 
@@ -62,7 +62,7 @@ test.each([
   'Error: environment variable STRIPE_KEY is missing',
   'pydantic_core._pydantic_core.ValidationError: 1 validation error for Settings\napi_key\n  Field required [type=missing]',
 ])('a crash for want of a variable is reported as such: %s', (log) => {
-  const crash = { rule: 'run/crashed', message: 'It crashed.', fix: suggestCrashFix(log, 1) };
+  const crash = { ...rejection, rule: 'run/crashed', variables: findMissingVariables(log) };
   assert.deepEqual(listKinds({ phase: 'Rejected', since, rejection: crash }), ['secret_missing']);
 });
 
@@ -72,7 +72,7 @@ test('a crash for another reason is not reported as a missing variable', () => {
       listKinds({
         phase: 'Rejected',
         since,
-        rejection: { ...rejection, rule: 'run/crashed', fix: suggestCrashFix(log, 1) },
+        rejection: { ...rejection, rule: 'run/crashed', variables: findMissingVariables(log) },
       }),
       ['crashed'],
       log,
