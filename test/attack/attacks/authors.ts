@@ -155,7 +155,8 @@ const logInjection: Attack = {
       ...(text.includes(secret) || events.body.includes(secret) ? ['the log has the secret'] : []),
       // eslint-disable-next-line no-control-regex
       ...(/\u001b/.test(text) ? ['the text has escape sequences'] : []),
-      ...(/^event: end\r?\n?data: \{\}$/m.test(events.body) ? ['an event was forged'] : []),
+      // The API itself sends one, when there are no more lines.
+      ...((events.body.match(/^event: end\r?$/gm) ?? []).length > 1 ? ['an event was forged'] : []),
     ];
     return judged(
       faults.length === 0,
