@@ -58,8 +58,7 @@ export function assertAuthorKey(headers: Headers, { handle, apps }: Author): voi
   const authorization = headers.get('authorization');
   if (authorization === null) throw createRefusal(handle, 'This is only for the author.');
   const key = /^Bearer +(\S+)$/i.exec(authorization.trim())?.[1] ?? '';
-  if (!isAuthorKey(key))
-    throw createRefusal(handle, 'The Authorization header must have the form `Bearer mak-…`.');
+  if (!isAuthorKey(key)) throw createRefusal(handle, 'The Authorization header must have the form `Bearer mak-…`.');
   // Hashes are compared, so how long that takes says nothing of the key.
   if (apps.some(({ keys, repository }) => keys.includes(hashAuthorKey(key, repository)))) return;
   const earlier = apps.find(({ keys }) => keys.includes(hashUnboundAuthorKey(key)));

@@ -84,10 +84,15 @@ export function listStatusEvents(app: App): NoticedEvent[] {
   return [{ kind: 'live', subject: commit, at, detail: { ...describeApp(app), commit, url } }];
 }
 
+/** Whether the app lacks a variable that its author can set. */
+function isForVariable({ status }: App, rule: string): boolean {
+  return rule === 'run/misconfigured' || (status?.rejection?.variables ?? []).length > 0;
+}
+
 function toRejectionEvents(app: App, reason: PublicReason): NoticedEvent[] {
   const { rule, file, line, message, fix } = reason;
   if (passingRules.has(rule)) return [];
-  const { source, since, url, served, rejection } = app.status ?? {};
+  const { source, since, url, served } = app.status ?? {};
   const commit = source?.commit;
   const found = {
     ...describeApp(app),
@@ -99,9 +104,7 @@ function toRejectionEvents(app: App, reason: PublicReason): NoticedEvent[] {
   // Anyone can submit a repository again. The same commit and rule are no news then.
   const subject = `${commit ?? ''}/${rule}`;
   const moment = `${commit ?? ''}/${at.toISOString()}`;
-  const { variables = [] } = rejection ?? {};
-  if (rule === 'run/misconfigured' || variables.length > 0)
-    return [{ kind: 'secret_missing', subject: moment, at, detail: found, gapMs: hourMs }];
+  if (isForVariable(app, rule)) return [{ kind: 'secret_missing', subject: moment, at, detail: found, gapMs: hourMs }];
   if (isRolledBack(app)) return [{ kind: 'rolled_back', subject, at, detail: found }];
   if (crashRules.has(rule))
     return [{ kind: 'crashed', subject: moment, at, detail: found, gapMs: hourMs, delayMs: crashDelayMs }];

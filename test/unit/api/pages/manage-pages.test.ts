@@ -47,7 +47,10 @@ interface SentRequest {
   readonly slug?: string;
 }
 
-async function send(form: Record<string, string>, { cookie, origin, slug = 'mine' }: SentRequest = {}): Promise<Response> {
+async function send(
+  form: Record<string, string>,
+  { cookie, origin, slug = 'mine' }: SentRequest = {},
+): Promise<Response> {
   return sample.request(`/apps/${slug}/manage`, {
     method: 'POST',
     headers: {
