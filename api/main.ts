@@ -82,6 +82,8 @@ const submitting = createSubmitEndpoints({
   findOperationsFault: (slug) => api.apps.findOperations(slug)?.fault,
   metrics: createSubmitMetrics(registry),
 });
+// Also where nothing is collected, so that a dashboard shows that.
+const logMetrics = createLogMetrics(registry);
 const api = createApi({
   baseUrl: config.baseUrl,
   callers: { salt: config.callerSalt, trustedProxies: config.trustedProxies },
@@ -109,7 +111,7 @@ const api = createApi({
             namespace: config.appsNamespace,
             key: models.appTokenSecret,
             streams: config.logStreams,
-            metrics: createLogMetrics(registry),
+            metrics: logMetrics,
           },
         },
       }),

@@ -461,7 +461,7 @@ export interface LogMetrics {
 
 export function createLogMetrics(registry: Registry): LogMetrics {
   const registers = [registry];
-  return {
+  const metrics: LogMetrics = {
     lines: new Counter({
       name: 'moorage_app_log_lines_total',
       help: 'Lines that apps printed, by result: stored, or dropped because an app printed more than its rate.',
@@ -474,4 +474,7 @@ export function createLogMetrics(registry: Registry): LogMetrics {
       registers,
     }),
   };
+  // A rate needs a sample from before the first line.
+  for (const result of ['stored', 'dropped'] as const) metrics.lines.inc({ result }, 0);
+  return metrics;
 }

@@ -2914,10 +2914,10 @@ CREATE TABLE author.log_stream (
   -- The component that the container runs.
   component text NOT NULL,
   -- Of the last line that was read: its time (RFC 3339 with nine digits, UTC), and how many lines with that time were read.
-  last_at text NOT NULL,
+  last_at text COLLATE "C" NOT NULL,
   last_count integer NOT NULL,
   -- The latest time of all lines so far: the lines of two streams of a process can be in another order than their times.
-  max_at text NOT NULL,
+  max_at text COLLATE "C" NOT NULL,
   -- Counts up with each change. Whoever read another version stores nothing.
   version bigint NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
@@ -2936,7 +2936,7 @@ CREATE TABLE author.log_chunk (
   count integer NOT NULL,
   bytes integer NOT NULL,
   -- The latest time of its lines.
-  last_at text NOT NULL,
+  last_at text COLLATE "C" NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT log_chunk_pkey PRIMARY KEY (id)
 );
