@@ -1,9 +1,10 @@
 // The server between the gateway and apps: finds the app, holds the request until it can enter, and forwards it.
-import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { BlockList, Socket } from 'node:net';
 import { probeHeader } from '../crds/names.ts';
 import { usualWakeMs } from '../crds/status.ts';
+import { isSameSecret } from '../lib/sealed-text.ts';
 import type { Logger } from '../lib/telemetry.ts';
 import type { Activity } from './activity.ts';
 import { choosePatience, sendPage, sendProblem, type Patience } from './answer.ts';
@@ -173,9 +174,7 @@ export function createProxy(options: ProxyOptions): Server {
 
 /** Whether the header has the platform's secret value. */
 function isProbe(header: string | string[] | undefined, token: string | undefined): boolean {
-  if (typeof header !== 'string' || token === undefined) return false;
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(header), digest(token));
+  return typeof header === 'string' && token !== undefined && isSameSecret(header, token);
 }
 
 /** Where the response goes; for an upgrade it is created only if one is needed. */

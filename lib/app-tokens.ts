@@ -1,6 +1,7 @@
 // Creates and checks the tokens of one app: its key for /v1, and those that open its repositories in the
 // registry. Each is an HMAC over the app's identity with a secret of the platform, so that the platform stores none of them.
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
+import { isSameSecret } from './sealed-text.ts';
 
 /** The app that a token is for. An app that is removed and created again has a new UID, and so new tokens. */
 export interface AppIdentity {
@@ -22,7 +23,7 @@ export function parseAppName(token: string): string | undefined {
 
 /** Whether the token is that of the app, in constant time. */
 export function isAppToken(token: string, app: AppIdentity, secret: string): boolean {
-  return isSame(token, createAppToken(app, secret));
+  return isSameSecret(token, createAppToken(app, secret));
 }
 
 /** What a token opens the repositories for. A token for one purpose cannot be used for the other. */
@@ -50,7 +51,7 @@ export function parseRegistryToken(
   if (name === undefined || uid === undefined) return undefined;
   // Both purposes are compared every time, so that the time taken does not say which one it is.
   const [purpose] = (['push', 'prune'] as const).filter((each) =>
-    isSame(token, createRegistryToken(each, { name, uid }, secret)),
+    isSameSecret(token, createRegistryToken(each, { name, uid }, secret)),
   );
   return purpose === undefined ? undefined : { name, uid, purpose };
 }
@@ -61,9 +62,4 @@ function createRegistryToken(purpose: TokenPurpose, { name, uid }: AppIdentity, 
 
 function sign(text: string, secret: string): string {
   return createHmac('sha256', secret).update(text).digest('base64url');
-}
-
-function isSame(token: string, expected: string): boolean {
-  const [a, b] = [Buffer.from(token), Buffer.from(expected)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }

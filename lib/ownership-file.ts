@@ -1,6 +1,7 @@
 // Reads and writes the lines of `.moorage-owner`, the file that shows who the author of a repository is: ownership tokens,
 // which hold their contact, and hashes of the keys with which they read their statements.
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import { derivePurposeKey, openText, type Seal, sealText } from './sealed-text.ts';
 
 /** At the top level of the repository; one token or key per line, so that several installations can have theirs. */
 export const ownershipFile = '.moorage-owner';
@@ -13,8 +14,6 @@ export const maximumOwnershipBytes = 4096;
 
 const tokenPrefix = 'moorage-owner-';
 const tokenForm = /^moorage-owner-[A-Za-z0-9_-]{40,900}$/;
-const algorithm = 'aes-256-gcm';
-const [nonceBytes, tagBytes] = [12, 16];
 const maximumTokens = 3;
 
 /** The first tokens of the file, judged by their form alone. */
@@ -30,38 +29,21 @@ export function findOwnershipTokens(text: string): string[] {
  * confirmed by comparing tokens.
  */
 export function sealContact(contact: string, repository: string, secret: string): string {
-  const nonce = randomBytes(nonceBytes);
-  const cipher = createCipheriv(algorithm, deriveKey(secret), nonce).setAAD(bindToRepository(repository));
-  const sealed = Buffer.concat([cipher.update(contact, 'utf8'), cipher.final()]);
-  return `${tokenPrefix}${Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url')}`;
+  return `${tokenPrefix}${sealText(contact, createSeal(repository, secret))}`;
 }
 
 /** The contact in a token; undefined if it was not sealed by this secret for this repository. */
 export function openContact(token: string, repository: string, secret: string): string | undefined {
   if (!tokenForm.test(token)) return undefined;
-  const bytes = Buffer.from(token.slice(tokenPrefix.length), 'base64url');
-  const [nonce, tag, sealed] = [
-    bytes.subarray(0, nonceBytes),
-    bytes.subarray(nonceBytes, nonceBytes + tagBytes),
-    bytes.subarray(nonceBytes + tagBytes),
-  ];
-  try {
-    const decipher = createDecipheriv(algorithm, deriveKey(secret), nonce, { authTagLength: tagBytes });
-    decipher.setAAD(bindToRepository(repository)).setAuthTag(tag);
-    return Buffer.concat([decipher.update(sealed), decipher.final()]).toString('utf8');
-  } catch {
-    return undefined;
-  }
+  return openText(token.slice(tokenPrefix.length), createSeal(repository, secret));
 }
 
-/** Two spellings that differ in case, as two apps of one repository may have them, are the same repository. */
-function bindToRepository(repository: string): Buffer {
-  return Buffer.from(repository.toLowerCase());
-}
-
-/** A key for this purpose alone: the same secret makes the tokens of apps. */
-function deriveKey(secret: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', secret, '', 'moorage ownership token 1', 32));
+/**
+ * The same secret makes the tokens of apps. Two spellings that differ in case, as two apps of one repository may have them, are the
+ * same repository.
+ */
+function createSeal(repository: string, secret: string): Seal {
+  return { key: derivePurposeKey(secret, 'moorage ownership token 1'), context: repository.toLowerCase() };
 }
 
 // Author keys. The author keeps the key and commits a hash of it; a reader of the line cannot derive the key.

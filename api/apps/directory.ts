@@ -1,5 +1,5 @@
 // The directory of live apps: the address of each inside the cluster, and its author. No address comes from a caller.
-import { Problem, createUnknownNameProblem } from '../../lib/problem.ts';
+import { Problem } from '../../lib/problem.ts';
 import { type AppsSite, activator } from '../../crds/names.ts';
 import { listComponents } from '../../crds/components.ts';
 import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
@@ -12,9 +12,9 @@ import {
   stripRoutePath,
   type RoutedComponent,
 } from '../../crds/routes.ts';
-import { readAuthorship, readRepository, type App, type AppIndex } from './hosted-apps.ts';
+import { getApp, readAuthorship, readRepository, type App, type AppIndex } from './hosted-apps.ts';
 import { describeStatus, resolveUrl } from './status-view.ts';
-import { appNotLive, unknownApp } from './problems.ts';
+import { appNotLive } from './problems.ts';
 
 /** The paths of an app's descriptions, as its author set them. */
 export interface AgentPaths {
@@ -86,12 +86,7 @@ export function createDirectory({
   };
   return {
     get(slug) {
-      const app = apps.get(slug);
-      if (app === undefined)
-        throw createUnknownApp(
-          slug,
-          apps.listAll().map(({ metadata }) => metadata.name),
-        );
+      const app = getApp(apps, slug);
       const target = getTarget(app);
       if (target === undefined) throw createAppNotLive(app, baseUrl, site);
       return target;
@@ -167,15 +162,6 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
     isMcpServer: plan?.mcp !== undefined,
     callerVariables: listCallerVariables(plan?.mcp),
   };
-}
-
-function createUnknownApp(slug: string, slugs: readonly string[]): Problem {
-  return createUnknownNameProblem(unknownApp, {
-    says: 'Unknown app',
-    name: slug,
-    names: slugs,
-    all: '/agent-capabilities.json lists the live apps.',
-  });
 }
 
 function createAppNotLive(app: App, baseUrl: string, site: AppsSite): Problem {

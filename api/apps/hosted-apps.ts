@@ -18,8 +18,8 @@ import {
   RepositoryError,
   type GitHosts,
 } from '../../lib/repository.ts';
-import { Problem } from '../../lib/problem.ts';
-import { notSubmitted } from './problems.ts';
+import { createUnknownNameProblem, Problem } from '../../lib/problem.ts';
+import { notSubmitted, unknownApp } from './problems.ts';
 import { createValidationProblem } from '../http/index.ts';
 import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
 
@@ -126,9 +126,27 @@ export function readRepository(app: App): Repository {
   return parseAcceptedRepository(app.spec.source.repo);
 }
 
+/** Host, owner and name of its repository, like github.com/octo/hello. An author key is bound to it. */
+export function formatKeyRepository(app: App): string {
+  const { host, owner, name } = readRepository(app);
+  return `${host}/${owner}/${name}`;
+}
+
 function formatRepositoryPath(app: App): string {
   const { owner, name } = readRepository(app);
   return `${owner}/${name}`.toLowerCase();
+}
+
+/** The app of this name. @throws Problem (unknown-app) with similar names */
+export function getApp(apps: Pick<AppIndex, 'get' | 'listAll'>, slug: string): App {
+  const app = apps.get(slug);
+  if (app !== undefined) return app;
+  throw createUnknownNameProblem(unknownApp, {
+    says: 'Unknown app',
+    name: slug,
+    names: apps.listAll().map(({ metadata }) => metadata.name),
+    all: '/agent-capabilities.json lists the live apps.',
+  });
 }
 
 /** A repository in a path; `host` distinguishes namesakes on several hosts. */
@@ -208,7 +226,7 @@ export interface Authorship {
   readonly app: string;
   /** Git host and owner of its repository in lower case, for whom revenue accrues. */
   readonly author: string;
-  /** Host, owner and name of its repository, like github.com/octo/hello. An author key is bound to it. */
+  /** As {@link formatKeyRepository} gives it. */
   readonly repository: string;
   /** The author's share in parts per million. */
   readonly sharePpm: number;
@@ -219,12 +237,12 @@ export interface Authorship {
 }
 
 export function readAuthorship(app: App): Authorship {
-  const { host, owner, name } = readRepository(app);
+  const { host, owner } = readRepository(app);
   const { author } = resolveSpec(app, readSettings(app.status?.built?.settings));
   return {
     app: app.metadata.name,
     author: `${host}/${owner}`.toLowerCase(),
-    repository: `${host}/${owner}/${name}`,
+    repository: formatKeyRepository(app),
     sharePpm: Math.round(Number(author.share) * 1_000_000),
     submitter: app.metadata.labels?.[labels.caller],
     keys: app.status?.authorKeys ?? [],

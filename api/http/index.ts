@@ -30,6 +30,7 @@ export {
   resolveClientAddress,
   toAddressPrefix,
   toNetworkPrefix,
+  FailureCounter,
 } from './request.ts';
 export * from './response.ts';
 export { startServer, type PublicServer, type ServerOptions } from './server.ts';

@@ -327,3 +327,44 @@ function parseIpv6Groups(address: string): number[] {
   const [first, last] = [read(head), read(tail ?? '')];
   return [...first, ...new Array<number>(8 - first.length - last.length).fill(0), ...last];
 }
+
+export interface FailureCounterOptions {
+  /** Failures within the window after which nothing more is accepted. */
+  readonly maximum: number;
+  readonly windowMs: number;
+  readonly now?: (() => number) | undefined;
+}
+
+/** Counts failures by name, such as that of a network, within a moving window. It keeps the names of recent ones only. */
+export class FailureCounter {
+  readonly #options: FailureCounterOptions;
+  readonly #times = new Map<string, number[]>();
+
+  constructor(options: FailureCounterOptions) {
+    this.#options = options;
+  }
+
+  /** Milliseconds until this name may try again; undefined if it may now. */
+  findWaitMs(name: string): number | undefined {
+    const { maximum, windowMs } = this.#options;
+    const times = this.#listRecent(name);
+    const [oldest] = times;
+    return oldest === undefined || times.length < maximum ? undefined : oldest + windowMs - this.#now();
+  }
+
+  count(name: string): void {
+    for (const known of [...this.#times.keys()]) this.#listRecent(known);
+    this.#times.set(name, [...this.#listRecent(name), this.#now()]);
+  }
+
+  #listRecent(name: string): readonly number[] {
+    const times = (this.#times.get(name) ?? []).filter((time) => this.#now() - time < this.#options.windowMs);
+    if (times.length === 0) this.#times.delete(name);
+    else this.#times.set(name, times);
+    return times;
+  }
+
+  #now(): number {
+    return (this.#options.now ?? Date.now)();
+  }
+}

@@ -1,7 +1,8 @@
 // The sign-in of authors in a browser: a cookie that holds the author key, sealed by this installation for an hour. Nothing is
 // stored, so every replica reads it, and removing the key's line from the repository ends it.
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { z } from 'zod';
+import { derivePurposeKey, isSameSecret, openText, sealText } from '../../lib/sealed-text.ts';
 
 /** A signed-in author. */
 export interface Session {
@@ -26,51 +27,26 @@ export interface Sessions {
 const cookieName = '__Host-moorage-author';
 const attributes = 'Path=/; Secure; HttpOnly; SameSite=Strict';
 const lifetimeSeconds = 3_600;
-const [nonceBytes, tagBytes] = [12, 16];
 const sealedSession = z.strictObject({ key: z.string(), expires: z.int() });
 
 /** @param secret of the installation; keys for this purpose alone are derived from it */
 export function createSessions(secret: string, now: () => number = Date.now): Sessions {
-  const derive = (purpose: string): Buffer =>
-    Buffer.from(hkdfSync('sha256', secret, '', `moorage author session ${purpose}`, 32));
+  const derive = (use: string): Buffer => derivePurposeKey(secret, `moorage author session ${use}`);
   const [sealKey, csrfKey] = [derive('seal'), derive('csrf')];
-
-  function seal(text: string): string {
-    const nonce = randomBytes(nonceBytes);
-    const cipher = createCipheriv('aes-256-gcm', sealKey, nonce);
-    const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
-    return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url');
-  }
-
-  function open(value: string): string | undefined {
-    const bytes = Buffer.from(value, 'base64url');
-    if (bytes.length <= nonceBytes + tagBytes) return undefined;
-    try {
-      const decipher = createDecipheriv('aes-256-gcm', sealKey, bytes.subarray(0, nonceBytes), {
-        authTagLength: tagBytes,
-      });
-      decipher.setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes));
-      return Buffer.concat([decipher.update(bytes.subarray(nonceBytes + tagBytes)), decipher.final()]).toString('utf8');
-    } catch {
-      return undefined;
-    }
-  }
 
   return {
     read(headers) {
       const value = readCookie(headers.get('cookie'), cookieName);
-      const text = value === undefined ? undefined : open(value);
+      const text = value === undefined ? undefined : openText(value, { key: sealKey });
       if (value === undefined || text === undefined) return undefined;
       const { key, expires } = sealedSession.parse(JSON.parse(text));
       if (expires <= now()) return undefined;
       return { key, csrf: createHmac('sha256', csrfKey).update(value).digest('base64url') };
     },
-    isGenuine({ csrf }, token = '') {
-      const [expected, given] = [Buffer.from(csrf), Buffer.from(token)];
-      return expected.length === given.length && timingSafeEqual(expected, given);
-    },
+    isGenuine: ({ csrf }, token = '') => isSameSecret(token, csrf),
     begin(key) {
-      const value = seal(JSON.stringify({ key, expires: now() + lifetimeSeconds * 1000 }));
+      const session = JSON.stringify({ key, expires: now() + lifetimeSeconds * 1000 });
+      const value = sealText(session, { key: sealKey });
       return `${cookieName}=${value}; Max-Age=${lifetimeSeconds}; ${attributes}`;
     },
     end: () => `${cookieName}=; Max-Age=0; ${attributes}`,

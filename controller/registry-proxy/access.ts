@@ -1,8 +1,9 @@
 // Authorizes requests to the registry: a build reads and writes only its own app's repositories; the operator lists and
 // removes the manifests of an app.
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { formatCacheRepository, formatImageRepository, platformFolders } from '../../crds/names.ts';
 import type { AppIdentity, TokenPurpose } from '../../lib/app-tokens.ts';
+import { isSameSecret } from '../../lib/sealed-text.ts';
 
 /** A request of the distribution API that may be made. */
 export interface RegistryRequest {
@@ -125,6 +126,5 @@ export function sealUpload(repository: string, target: string, secret: string): 
 export function openUpload(repository: string, name: string, secret: string): string | undefined {
   const [encoded = '', mac = ''] = name.split('.');
   const target = Buffer.from(encoded, 'base64url').toString();
-  const [actual, expected] = [Buffer.from(mac, 'base64url'), computeSeal(repository, target, secret)];
-  return actual.length === expected.length && timingSafeEqual(actual, expected) ? target : undefined;
+  return isSameSecret(Buffer.from(mac, 'base64url'), computeSeal(repository, target, secret)) ? target : undefined;
 }

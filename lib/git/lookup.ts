@@ -1,10 +1,10 @@
 // Lets the API ask the operator whether a repository can be read, before anything is created for it, and which author keys
 // its newest commit has. The operator reaches git servers; the API faces the internet and runs no git.
-import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { z } from 'zod';
 import { readRepository, RepositoryError, type GitHosts, type Repository } from '../repository.ts';
+import { isSameSecret } from '../sealed-text.ts';
 
 /** Path on the operator's internal port. */
 export const lookupPath = '/repository';
@@ -104,8 +104,7 @@ export function createLookupListener({
 }
 
 function hasBearerToken({ headers }: IncomingMessage, token: string): boolean {
-  const [actual, expected] = [Buffer.from(headers.authorization ?? ''), Buffer.from(`Bearer ${token}`)];
-  return actual.length === expected.length && timingSafeEqual(actual, expected);
+  return isSameSecret(headers.authorization ?? '', `Bearer ${token}`);
 }
 
 export interface LookupClientOptions {

@@ -1,5 +1,4 @@
 // Receives OTLP logs over HTTP (POST /v1/logs), as protobuf or JSON. A response of 200 means that the batch is stored.
-import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { join } from 'node:path';
@@ -8,6 +7,7 @@ import { gunzip } from 'node:zlib';
 import protobuf from 'protobufjs';
 import getRawBody from 'raw-body';
 import { z } from 'zod';
+import { isSameSecret } from '../../../lib/sealed-text.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
 import type { MeteringMetrics } from './metering-metrics.ts';
 import type { Refusals } from './usage-store.ts';
@@ -152,9 +152,7 @@ function toFailure(error: unknown, encoding: Encoding, log: Logger): { status: n
 
 /** Whether a request carries the token. Compares in constant time. */
 export function hasToken({ headers }: IncomingMessage, token: string): boolean {
-  const actual = Buffer.from(headers.authorization ?? '');
-  const expected = Buffer.from(`Bearer ${token}`);
-  return actual.length === expected.length && timingSafeEqual(actual, expected);
+  return isSameSecret(headers.authorization ?? '', `Bearer ${token}`);
 }
 
 /** An attribute as it is sent: a text, a whole number (exact), or another number. */

@@ -2,10 +2,10 @@
 // each change, the newest commit of the default branch is read again, so that removing the line revokes the key immediately.
 import type { LookupAnswer } from '../../../lib/git/lookup.ts';
 import { formatAuthorKeyLine, hashAuthorKey, isAuthorKey, ownershipFile } from '../../../lib/ownership-file.ts';
-import { createUnknownNameProblem, Problem } from '../../../lib/problem.ts';
+import { Problem } from '../../../lib/problem.ts';
 import type { Repository } from '../../../lib/repository.ts';
-import type { CallContext } from '../../http/index.ts';
-import { type App, type AppIndex, readRepository } from '../hosted-apps.ts';
+import { type CallContext, FailureCounter } from '../../http/index.ts';
+import { type App, type AppIndex, formatKeyRepository, getApp, readRepository } from '../hosted-apps.ts';
 import {
   appKeyRequired,
   appPrivate,
@@ -13,7 +13,6 @@ import {
   notAuthor,
   repositoryUnreachable,
   tooManyWrongKeys,
-  unknownApp,
 } from '../problems.ts';
 import type { AuditLog } from './audit.ts';
 
@@ -22,9 +21,6 @@ export interface AuthorAccessOptions {
   /** Reads the author keys of the newest commit. */
   readonly lookUpKeys: (repository: Repository) => Promise<LookupAnswer>;
   readonly audit: AuditLog;
-  /** Wrong keys per network within a minute; default 10. */
-  readonly wrongKeys?: number;
-  readonly now?: () => number;
 }
 
 /** An app and the author who is using it. */
@@ -42,15 +38,17 @@ export interface ActionName {
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
-const windowMs = 60_000;
+/** Per network and minute. */
+const maximumWrongKeys = 10;
 
 export class AuthorAccess {
   readonly #options: AuthorAccessOptions;
-  /** Times of wrong keys by network, and by network and scope. */
-  readonly #failures = new Map<string, number[]>();
+  /** Wrong keys by network, and by network and scope. */
+  readonly #failures: FailureCounter;
 
   constructor(options: AuthorAccessOptions) {
     this.#options = options;
+    this.#failures = new FailureCounter({ maximum: maximumWrongKeys, windowMs: 60_000 });
   }
 
   /**
@@ -98,15 +96,7 @@ export class AuthorAccess {
 
   /** The app, and the hash of the key in the request; undefined for what is no author key. */
   #readKey(slug: string, context: CallContext): { app: App; hash: string | undefined } {
-    const { apps } = this.#options;
-    const app = apps.get(slug);
-    if (app === undefined)
-      throw createUnknownNameProblem(unknownApp, {
-        says: 'Unknown app',
-        name: slug,
-        names: apps.listAll().map(({ metadata }) => metadata.name),
-        all: '/agent-capabilities.json lists the live apps.',
-      });
+    const app = getApp(this.#options.apps, slug);
     const authorization = context.headers.get('authorization');
     if (authorization === null)
       throw new Problem(
@@ -115,8 +105,7 @@ export class AuthorAccess {
         { headers: { 'www-authenticate': 'Bearer realm="moorage author"' } },
       );
     const key = /^Bearer +(\S+)$/i.exec(authorization.trim())?.[1] ?? '';
-    const { host, owner, name } = readRepository(app);
-    const hash = isAuthorKey(key) ? hashAuthorKey(key, `${host}/${owner}/${name}`) : undefined;
+    const hash = isAuthorKey(key) ? hashAuthorKey(key, formatKeyRepository(app)) : undefined;
     // A stranger in the author's network must not keep the author out. A key of 256 bits cannot be guessed either way.
     if (hash === undefined || !listKeys(app).includes(hash)) this.assertWithinLimit(context);
     return { app, hash };
@@ -135,37 +124,25 @@ export class AuthorAccess {
     );
   }
 
-  #listFailures(counter: string): number[] {
-    const { now = Date.now } = this.#options;
-    const times = (this.#failures.get(counter) ?? []).filter((time) => now() - time < windowMs);
-    if (times.length === 0) this.#failures.delete(counter);
-    else this.#failures.set(counter, times);
-    return times;
-  }
-
   /**
    * Throws too-many-wrong-keys if the network of a request has sent too many wrong keys within a minute.
    *
    * @param scope counts these keys apart from others: forges send the hooks of all apps from the same networks
    */
   assertWithinLimit(context: CallContext, scope = ''): void {
-    const { wrongKeys = 10, now = Date.now } = this.#options;
-    const [oldest, ...others] = this.#listFailures(formatCounter(context, scope));
-    if (oldest === undefined || others.length + 1 < wrongKeys) return;
-    const seconds = Math.max(1, Math.ceil((oldest + windowMs - now()) / 1000));
+    const waitMs = this.#failures.findWaitMs(formatCounter(context, scope));
+    if (waitMs === undefined) return;
+    const seconds = Math.max(1, Math.ceil(waitMs / 1000));
     throw new Problem(
       tooManyWrongKeys,
-      `${wrongKeys} wrong keys came from your network within a minute. Try again in ${seconds} seconds.`,
+      `${maximumWrongKeys} wrong keys came from your network within a minute. Try again in ${seconds} seconds.`,
       { headers: { 'retry-after': String(seconds) } },
     );
   }
 
   /** Counts a wrong key. @param scope as in {@link assertWithinLimit} */
   countWrongKey(context: CallContext, scope = ''): void {
-    const { now = Date.now } = this.#options;
-    const counter = formatCounter(context, scope);
-    for (const known of [...this.#failures.keys()]) this.#listFailures(known);
-    this.#failures.set(counter, [...this.#listFailures(counter), now()]);
+    this.#failures.count(formatCounter(context, scope));
   }
 
   #refuse(context: CallContext, type: typeof notAuthor, detail: string): Problem {
@@ -195,6 +172,5 @@ function formatActor(hash: string): string {
 
 /** The line that opens an app to the holder of a key. */
 export function formatAppKeyLine(app: App, key: string): string {
-  const { host, owner, name } = readRepository(app);
-  return formatAuthorKeyLine(key, `${host}/${owner}/${name}`);
+  return formatAuthorKeyLine(key, formatKeyRepository(app));
 }

@@ -17,7 +17,7 @@ import { beingRemoved } from '../problems.ts';
 /** What to write; a field that is undefined is removed. */
 export type ControlChange = { readonly [Field in keyof Control]?: Control[Field] | undefined };
 
-/** Annotations by which the operator is asked to do something. The admission policy allows the API these two. */
+/** Annotations that request something of the operator. The admission policy allows the API these two. */
 export type RequestAnnotations = Readonly<
   Partial<Record<typeof annotations.poll | typeof annotations.rebuild, string>>
 >;

@@ -5,10 +5,9 @@ import type { AppsSite } from '../../../crds/names.ts';
 import { toPublicStatus } from '../../../crds/public-status.ts';
 import type { Manifest } from '../../../lib/kubernetes/index.ts';
 import { createAuthorKey, ownershipFile } from '../../../lib/ownership-file.ts';
-import { createUnknownNameProblem } from '../../../lib/problem.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
 import { type CallContext, clusterUnavailable, defineEndpoint, type Endpoint } from '../../http/index.ts';
-import { type App, type AppIndex, readRepository } from '../hosted-apps.ts';
+import { type App, type AppIndex, getApp, readRepository } from '../hosted-apps.ts';
 import { describeStatus, resolveUrl } from '../status-view.ts';
 import { actionProblems, readingProblems, unknownApp } from '../problems.ts';
 import { type ActionName, type AuthorAccess, formatAppKeyLine } from './access.ts';
@@ -90,7 +89,7 @@ function createKeyEndpoint({ apps }: AuthorServices): Endpoint {
     outputDescription: 'The key and its line.',
     problems: [unknownApp],
     handler: async ({ params }) => {
-      const app = findApp(apps, params.slug);
+      const app = getApp(apps, params.slug);
       const key = createAuthorKey();
       const { url } = readRepository(app);
       return Promise.resolve({
@@ -101,18 +100,6 @@ function createKeyEndpoint({ apps }: AuthorServices): Endpoint {
         message: `Commit the line to ${ownershipFile} at the top of the default branch of ${url}, and keep the key: it is not stored. It opens ${params.slug} as soon as the commit was reviewed.`,
       });
     },
-  });
-}
-
-/** @throws Problem (unknown-app) */
-function findApp(apps: AuthorServices['apps'], slug: string): App {
-  const app = apps.get(slug);
-  if (app !== undefined) return app;
-  throw createUnknownNameProblem(unknownApp, {
-    says: 'Unknown app',
-    name: slug,
-    names: apps.listAll().map(({ metadata }) => metadata.name),
-    all: '/agent-capabilities.json lists the live apps.',
   });
 }
 

@@ -1,15 +1,16 @@
 // Receives push events of git forges, so that a commit is built as soon as it is pushed: verifies the signature over the
 // bytes of the body, and requests a poll of the repository. Polling at an interval stays, for hooks that never arrive.
-import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { isSuspended } from '../../../crds/control.ts';
 import { annotations } from '../../../crds/names.ts';
 import { isCommitId } from '../../../lib/git/git.ts';
-import { createUnknownNameProblem, Problem } from '../../../lib/problem.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { derivePurposeKey, isSameSecret } from '../../../lib/sealed-text.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
 import { clusterUnavailable, defineEndpoint, type Endpoint, rawBody } from '../../http/index.ts';
-import { type App, readRepository } from '../hosted-apps.ts';
+import { type App, getApp, readRepository } from '../hosted-apps.ts';
 import { beingRemoved, hooksUnconfigured, tooManyWrongKeys, unknownApp, wrongHookSignature } from '../problems.ts';
 import type { WriteControl } from './control.ts';
 import { changeProblems, slugParams, type AuthorServices } from './endpoints.ts';
@@ -88,8 +89,7 @@ function createHookEndpoint({ access, apps }: AuthorServices, { secret, polls }:
     outputDescription: 'The event was received.',
     problems: [unknownApp, wrongHookSignature, tooManyWrongKeys, beingRemoved, hooksUnconfigured, clusterUnavailable],
     handler: async ({ params: { slug }, body }, context) => {
-      const app = apps.get(slug);
-      if (app === undefined) throw createUnknownApp(slug, apps);
+      const app = getApp(apps, slug);
       const { uid } = app.metadata;
       // A forge sends the hooks of all its users from a few networks: a wrong secret of one app must not stop the others.
       access.assertWithinLimit(context, uid);
@@ -111,15 +111,6 @@ function createHookEndpoint({ access, apps }: AuthorServices, { secret, polls }:
   });
 }
 
-function createUnknownApp(slug: string, apps: AuthorServices['apps']): Problem {
-  return createUnknownNameProblem(unknownApp, {
-    says: 'Unknown app',
-    name: slug,
-    names: apps.listAll().map(({ metadata }) => metadata.name),
-    all: '/agent-capabilities.json lists the live apps.',
-  });
-}
-
 function assertConfigured(secret: string | undefined): string {
   if (secret !== undefined) return secret;
   throw new Problem(hooksUnconfigured, 'This installation offers no push hooks. New commits are found by polling.');
@@ -132,8 +123,9 @@ const secretVersion = 1;
 
 /** Derives the secret of an app's push hook, so that none is stored. @param secret of the installation, at least 32 characters */
 export function derivePushHookSecret(uid: string, secret: string): string {
-  const key = Buffer.from(hkdfSync('sha256', secret, '', 'moorage push hook 1', 32));
-  return createHmac('sha256', key).update(`${secretVersion}\n${uid}`).digest('hex');
+  return createHmac('sha256', derivePurposeKey(secret, 'moorage push hook 1'))
+    .update(`${secretVersion}\n${uid}`)
+    .digest('hex');
 }
 
 /** Headers with an HMAC-SHA256 of the body, in hexadecimal, some of them after `sha256=`. */
@@ -155,12 +147,7 @@ export function isSigned(headers: Headers, body: Uint8Array, secret: string): bo
     [headers.get('x-gitlab-token') ?? undefined, secret],
     [bearer, secret],
   ];
-  return proofs.some(([sent, expected = '']) => sent !== undefined && isEqual(sent, expected));
-}
-
-function isEqual(one: string, other: string): boolean {
-  const [a, b] = [one, other].map((text) => createHash('sha256').update(text).digest());
-  return a !== undefined && b !== undefined && timingSafeEqual(a, b);
+  return proofs.some(([sent, expected = '']) => sent !== undefined && isSameSecret(sent, expected));
 }
 
 // The event: only what decides whether it concerns the app is read.
@@ -226,7 +213,7 @@ export function findReasonToIgnore(app: App, push: Push): string | undefined {
   if (isSuspended(spec)) return 'The app is suspended. It looks for a new commit when it is resumed.';
   if (!pushEvents.has(event)) return `The event ${event?.slice(0, 40)} is no push.`;
   const { owner, name } = readRepository(app);
-  // The path alone: a forge may call itself by another host name than the one by which it is reached here.
+  // The path alone: a forge may know itself by another host name than its address here.
   if (repository !== undefined && repository.toLowerCase() !== `${owner}/${name}`.toLowerCase())
     return `The push is to ${repository.slice(0, 200)}, and the app is built from ${owner}/${name}.`;
   if (isCommitId(spec.source.revision)) return 'The app is built from a fixed commit.';

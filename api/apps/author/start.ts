@@ -4,7 +4,7 @@ import type { Logger } from '../../../lib/telemetry.ts';
 import type { LedgerHandle } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import type { Fetcher } from '../../tools/index.ts';
-import type { AppIndex } from '../hosted-apps.ts';
+import type { App, AppIndex } from '../hosted-apps.ts';
 import { rememberSecret } from '../logs/fingerprints.ts';
 import { type LogSettings, startLogs } from '../logs/start.ts';
 import type { MailSettings } from '../notifications/mail.ts';
@@ -26,7 +26,7 @@ export interface AuthorCluster {
   readonly createSecret: AuthorServices['createSecret'];
   /** Replicas that an author may set. */
   readonly maximumReplicas: number;
-  /** Default: stores a fingerprint, by which the value is masked in the log. */
+  /** Default: stores a fingerprint, with which the log is masked. */
   readonly rememberSecret?: AuthorServices['rememberSecret'];
   /** How what apps print is collected; without it, it is not. */
   readonly logs?: LogSettings | undefined;
@@ -69,15 +69,14 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
   const polls = new PushPolls({ writeControl, log });
   const logs = options.logs && startLogs({ ...options.logs, ...{ apps, access, ledger, log } });
   const logKey = options.logs?.key;
+  const storeFingerprint =
+    logKey === undefined
+      ? undefined
+      : (app: App, name: string, value: string): Promise<void> =>
+          rememberSecret(ledger.get().database, app.metadata.uid, name, value, logKey);
   const services: AuthorServices = {
     ...options,
-    ...{ access, audit },
-    ...(logKey === undefined || options.rememberSecret !== undefined
-      ? {}
-      : {
-          rememberSecret: (app, name, value) =>
-            rememberSecret(ledger.get().database, app.metadata.uid, name, value, logKey),
-        }),
+    ...{ access, audit, rememberSecret: options.rememberSecret ?? storeFingerprint },
   };
   const notifications = startNotifications({
     ...options,

@@ -25,7 +25,7 @@ import { type Crash, type LogStore, StalePosition, type StreamChange } from './l
 import { LogQueue, type QueuedBatch, type QueuedStream, type QueueLimits, SharedRoom } from './log-queue.ts';
 import {
   findCrashes,
-  isPodOf,
+  isPodOfApp,
   listStreams,
   type Pod,
   pods as podResource,
@@ -229,7 +229,7 @@ class Collecting {
 
   #inspect(pod: Pod): void {
     const app = this.#options.apps.get(pod.metadata.labels?.[labels.app] ?? '');
-    if (app === undefined || !isPodOf(pod, app)) return;
+    if (app === undefined || !isPodOfApp(pod, app)) return;
     for (const stream of listStreams(pod)) {
       const key = `${stream.podUid}/${stream.container}`;
       if (!this.#readers.has(key))

@@ -14,7 +14,7 @@ import {
 import type { AuthorAccess } from '../author/access.ts';
 import { slugParams } from '../author/endpoints.ts';
 import { readingProblems, tooManyStreams } from '../problems.ts';
-import { createByteStream, plainTextType, StreamSlots, type Writer } from '../submit/log-stream.ts';
+import { plainTextType, streamHeaders, streamLog, StreamSlots, type Writer } from '../submit/log-stream.ts';
 import { toLogTime } from './container-reader.ts';
 import { type Crash, type LogStore, parseLineId, type StoredLine } from './log-store.ts';
 
@@ -160,42 +160,18 @@ function createLogEndpoint(services: LogServices): Endpoint {
         const { events } = await readSelected(uid, query);
         return writer === undefined ? toView(events) : respondWith(writer, events);
       }
-      const caller = context.caller().hash;
       // Rejects here, while a status can still be sent. The slot is taken at the first byte.
-      slots.check(caller);
-      const leaving = new AbortController();
-      const signal = AbortSignal.any([context.signal, leaving.signal]);
+      slots.check(context.caller().hash);
       const resumed = parseLineId(context.headers.get('last-event-id') ?? undefined);
       const first =
         resumed === undefined
           ? await readSelected(uid, query)
           : { events: [], end: `${resumed.chunk}/${resumed.line}` };
-      const isAllowed = (): boolean => isAuthorOf(access, slug, uid, context);
-      const events = followLog({
-        ...{ store, app: uid, first, isAllowed, pollMs, signal },
-        isWanted: createFilter(query),
-      });
-      let releaseSlot = (): void => undefined;
-      const close = (): void => {
-        releaseSlot();
-      };
-      context.onFinished(() => {
-        leaving.abort();
-        close();
-      });
-      const body = createByteStream({
-        events,
-        writer: writer ?? textWriter,
-        keepaliveMs,
-        abort: () => {
-          leaving.abort();
-        },
-        onOpen: () => {
-          releaseSlot = slots.take(caller);
-        },
-        onClose: close,
-      });
-      return new Response(body, { headers: { ...streamHeaders, 'content-type': (writer ?? textWriter).contentType } });
+      const isAllowed = (): boolean => hasAccess(access, slug, uid, context);
+      const isWanted = createFilter(query);
+      const open = (signal: AbortSignal): ReturnType<typeof followLog> =>
+        followLog({ store, app: uid, first, isAllowed, isWanted, pollMs, signal });
+      return streamLog({ slots, writer: writer ?? textWriter, keepaliveMs, open }, context);
     },
   });
 }
@@ -241,7 +217,7 @@ function createFilter({ component: wanted, search }: LogQuery): (line: Omit<Stor
 }
 
 /** Whether the key still opens the app. A stream must not outlast it. */
-function isAuthorOf(access: LogServices['access'], slug: string, uid: string, context: CallContext): boolean {
+function hasAccess(access: LogServices['access'], slug: string, uid: string, context: CallContext): boolean {
   try {
     return access.identify(slug, context).app.metadata.uid === uid;
   } catch {
@@ -281,9 +257,6 @@ async function* followLog(options: FollowedLog): AsyncGenerator<LogEvent, void, 
 function createEmptyPage(end: string): Awaited<ReturnType<LogStore['readAfter']>> {
   return { lines: [], end, missed: false };
 }
-
-/** Without X-Accel-Buffering, nginx holds a stream back. */
-const streamHeaders = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' } as const;
 
 /** undefined: JSON, which no stream can be. */
 function chooseWriter({ follow }: LogQuery, { mediaType }: RequestContext): Writer<LogEvent> | undefined {

@@ -56,7 +56,7 @@ function pick(fields: Readonly<Record<string, string>> | undefined, names: reado
 }
 
 /** Whether a pod is one of this app, and not of one that had its name before it. */
-export function isPodOf(pod: Pod, app: App): boolean {
+export function isPodOfApp(pod: Pod, app: App): boolean {
   return (
     pod.metadata.labels?.[labels.app] === app.metadata.name &&
     pod.metadata.creationTimestamp >= app.metadata.creationTimestamp

@@ -102,7 +102,7 @@ function createListEndpoint({ access, store, keys, sendsMail }: NotificationServ
       const address = findMailContact(app);
       const stopped = address === undefined ? undefined : await store.findStop(uid, keys.hashContact(address));
       const mail = targets.find((target) => target.channel === 'mail');
-      const reason = explainNoMail({ address, sendsMail, stopped, target: mail });
+      const reason = explainNoMail({ slug: params.slug, address, sendsMail, stopped, target: mail });
       const webhook = targets.find((target) => target.channel === 'webhook');
       return {
         events: [...chosenKinds],
@@ -128,6 +128,7 @@ function createListEndpoint({ access, store, keys, sendsMail }: NotificationServ
 }
 
 interface MailState {
+  readonly slug: string;
   readonly address: string | undefined;
   readonly sendsMail: boolean;
   readonly stopped?: Date | undefined;
@@ -135,14 +136,13 @@ interface MailState {
 }
 
 /** Why no mail is sent; undefined: mails are sent. */
-function explainNoMail({ address, sendsMail, stopped, target }: MailState): string | undefined {
+function explainNoMail({ slug, address, sendsMail, stopped, target }: MailState): string | undefined {
+  const start = `PUT /api/apps/${slug}/notifications/mail starts them again.`;
   if (!sendsMail) return 'This installation sends no mail. Its operator can set mail.urlSecret of the chart.';
   if (address === undefined)
     return 'The app has no e-mail address that its author confirmed. Set author.contact in moorage.yaml, or commit the ownership token to .moorage-owner.';
-  if (stopped !== undefined)
-    return `The mails were stopped at ${stopped.toISOString()}. PUT ${path}/mail starts them again.`;
-  if (target?.off_at != null)
-    return `The mails were switched off after seven days of failures. PUT ${path}/mail starts them again.`;
+  if (stopped !== undefined) return `The mails were stopped at ${stopped.toISOString()}. ${start}`;
+  if (target?.off_at != null) return `The mails were switched off after seven days of failures. ${start}`;
   return undefined;
 }
 
@@ -258,7 +258,7 @@ function createMailEndpoint({ access, store, keys, sendsMail }: NotificationServ
     handler: async ({ params }, context) =>
       access.act(params.slug, context, { action: 'start-mail' }, async ({ app }) => {
         const address = findMailContact(app);
-        const reason = explainNoMail({ address, sendsMail });
+        const reason = explainNoMail({ slug: params.slug, address, sendsMail });
         if (address === undefined || reason !== undefined) throw new Problem(noNotifications, reason ?? '');
         await store.startMail(app.metadata.uid, keys.hashContact(address));
         return { slug: params.slug, message: `Mails about ${params.slug} go to ${maskAddress(address)}.` };

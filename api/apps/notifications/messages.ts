@@ -1,5 +1,6 @@
 // What notifications say: one table of texts, the mail of an event, and the signed body that a webhook gets.
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
+import { derivePurposeKey, isSameSecret } from '../../../lib/sealed-text.ts';
 import type { EventDetail, EventKind } from './events.ts';
 
 /** An event as it is sent. */
@@ -144,7 +145,7 @@ export class NotificationKeys {
 
   /** @param secret of the installation */
   constructor(secret: string) {
-    this.#derive = (purpose) => Buffer.from(hkdfSync('sha256', secret, '', `moorage notifications ${purpose}`, 32));
+    this.#derive = (purpose) => derivePurposeKey(secret, `moorage notifications ${purpose}`);
   }
 
   /** Hashes a contact, so that the database has no addresses. */
@@ -161,8 +162,7 @@ export class NotificationKeys {
   parseStopToken(token: string): StopTarget | undefined {
     const [, app, contact] = stopForm.exec(token) ?? [];
     if (app === undefined || contact === undefined) return undefined;
-    const [given, expected] = [Buffer.from(token), Buffer.from(this.createStopToken({ app, contact }))];
-    return given.length === expected.length && timingSafeEqual(given, expected) ? { app, contact } : undefined;
+    return isSameSecret(token, this.createStopToken({ app, contact })) ? { app, contact } : undefined;
   }
 
   /** The signing secret of a webhook, in the form of Standard Webhooks. */

@@ -31,10 +31,11 @@ import {
 } from '../problems.ts';
 import {
   StreamSlots,
-  createByteStream,
   createEventWriter,
   plainTextType,
   createTextWriter,
+  streamHeaders,
+  streamLog,
   type Writer,
 } from './log-stream.ts';
 import { createStore } from '../../../lib/kubernetes/index.ts';
@@ -260,45 +261,15 @@ function createLogEndpoint(services: SubmitServices): Endpoint {
     },
     async handler({ params, query }, context) {
       const app = await findNewApp(apps, hosts, { ...params, ...query });
-      const caller = context.caller().hash;
       // Rejects here, while a status can still be sent. The slot is taken at the first byte.
-      slots.check(caller);
-      const writer = createWriter(context);
-      const leaving = new AbortController();
-      const events = follow(app.metadata.name, {
-        apps,
-        openLog,
-        retryMs,
-        signal: AbortSignal.any([context.signal, leaving.signal]),
-        after: context.headers.get('last-event-id') ?? undefined,
-      });
-      let releaseSlot = (): void => undefined;
-      const close = (): void => {
-        releaseSlot();
-      };
-      context.onFinished(() => {
-        leaving.abort();
-        close();
-      });
-      const body = createByteStream({
-        events,
-        writer,
-        keepaliveMs,
-        abort: () => {
-          leaving.abort();
-        },
-        onOpen: () => {
-          releaseSlot = slots.take(caller);
-        },
-        onClose: close,
-      });
-      return new Response(body, { headers: { ...streamHeaders, 'content-type': writer.contentType } });
+      slots.check(context.caller().hash);
+      const after = context.headers.get('last-event-id') ?? undefined;
+      const open = (signal: AbortSignal): ReturnType<typeof follow> =>
+        follow(app.metadata.name, { apps, openLog, retryMs, signal, after });
+      return streamLog({ slots, writer: createWriter(context), keepaliveMs, open }, context);
     },
   });
 }
-
-/** Without X-Accel-Buffering, nginx holds a stream back. */
-const streamHeaders = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' } as const;
 
 function toLinkBase({ baseUrl, site, hosts }: SubmitServices): LinkBase {
   return { baseUrl, site, defaultHost: hosts.allowed[0] };

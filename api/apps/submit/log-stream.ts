@@ -1,5 +1,5 @@
 // Streams the events of a followed app as server-sent events, or as plain text for a terminal.
-import { eventStreamType, readWithSilence } from '../../http/index.ts';
+import { eventStreamType, readWithSilence, type RequestContext } from '../../http/index.ts';
 import type { FollowEvent } from './follow-log.ts';
 import { toHarmlessText } from '../../../lib/harmless-text.ts';
 import { type LinkBase, type StatusView, toStatusView } from '../status-view.ts';
@@ -136,6 +136,47 @@ export function createByteStream<Event>({
     },
     { highWaterMark: 0 },
   );
+}
+
+/** Without X-Accel-Buffering, nginx holds a stream back. */
+export const streamHeaders = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' } as const;
+
+export interface StreamedLog<Event> {
+  readonly slots: StreamSlots;
+  readonly writer: Writer<Event>;
+  readonly keepaliveMs: number;
+  /** Aborts when the reader leaves or the process is about to exit. */
+  readonly open: (signal: AbortSignal) => AsyncGenerator<Event, void, undefined>;
+}
+
+/** Streams a log to the caller, who holds a slot from the first byte until the stream is over, on every path. */
+export function streamLog<Event>(
+  { slots, writer, keepaliveMs, open }: StreamedLog<Event>,
+  context: RequestContext,
+): Response {
+  const leaving = new AbortController();
+  const abort = (): void => {
+    leaving.abort();
+  };
+  let releaseSlot = (): void => undefined;
+  const close = (): void => {
+    releaseSlot();
+  };
+  context.onFinished(() => {
+    abort();
+    close();
+  });
+  const body = createByteStream({
+    events: open(AbortSignal.any([context.signal, leaving.signal])),
+    writer,
+    keepaliveMs,
+    abort,
+    onOpen: () => {
+      releaseSlot = slots.take(context.caller().hash);
+    },
+    onClose: close,
+  });
+  return new Response(body, { headers: { ...streamHeaders, 'content-type': writer.contentType } });
 }
 
 /** Leaves out what does not change from one event to the next. */

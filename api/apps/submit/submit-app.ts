@@ -25,7 +25,7 @@ import {
 } from '../problems.ts';
 import { type App, type AppIndex, hostedApps, sortByAge, readRepository } from '../hosted-apps.ts';
 import type { LookupAnswer } from '../../../lib/git/lookup.ts';
-import { createValidationProblem } from '../../http/index.ts';
+import { createValidationProblem, FailureCounter } from '../../http/index.ts';
 
 export interface Submission {
   readonly repository: Repository;
@@ -362,8 +362,6 @@ export interface RepositoryCheckOptions {
   readonly now?: () => number;
 }
 
-const windowMs = 600_000;
-
 /**
  * Checks, through the operator, that the repository can be read, and that a branch in its address is the default branch:
  * another branch would not be hosted, and must not be ignored silently.
@@ -372,32 +370,18 @@ const windowMs = 600_000;
 export type CheckRepository = (submitted: SubmittedAddress, network: string) => Promise<void>;
 
 export function createRepositoryCheck(options: RepositoryCheckOptions): CheckRepository {
-  const { lookUp, failures: maximum = 30, now = Date.now } = options;
-  const failures = new Map<string, number[]>();
-
-  function listRecentFailures(network: string): number[] {
-    const times = (failures.get(network) ?? []).filter((time) => now() - time < windowMs);
-    if (times.length === 0) failures.delete(network);
-    else failures.set(network, times);
-    return times;
-  }
-
-  function fail(network: string): void {
-    for (const known of failures.keys()) listRecentFailures(known);
-    failures.set(network, [...listRecentFailures(network), now()]);
-  }
-
+  const { lookUp, failures: maximum = 30, now } = options;
+  const failures = new FailureCounter({ maximum, windowMs: 600_000, now });
   return async ({ repository, branch }, network) => {
-    const [oldest, ...more] = listRecentFailures(network);
-    if (oldest !== undefined && more.length + 1 >= maximum)
-      throw createTooManyFailures(maximum, oldest + windowMs - now());
+    const waitMs = failures.findWaitMs(network);
+    if (waitMs !== undefined) throw createTooManyFailures(maximum, waitMs);
     const answer = await lookUp(repository).catch(() => undefined);
     if (answer?.ok === true) {
       if (repository.package === undefined) assertDefaultBranch(branch, answer.reference);
       else assertNewestVersion(branch, answer.reference);
       return;
     }
-    fail(network);
+    failures.count(network);
     if (answer?.final === true)
       throw new Problem(repositoryNotFound, `${answer.message} ${answer.fix} Nothing was created.`, {
         members: { rule: answer.rule },

@@ -101,7 +101,7 @@ test('reads one file without fetching the rest of the repository', async () => {
   assert.equal(await read('missing'), undefined);
 });
 
-test('attack: a link in place of the file is no file', async () => {
+test('attack: reads no file through a symbolic link', async () => {
   assert.equal(await read('link'), undefined);
 });
 

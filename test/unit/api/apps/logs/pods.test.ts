@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import {
   findCrashes,
-  isPodOf,
+  isPodOfApp,
   listStreams,
   type Pod,
   readContainerState,
@@ -35,9 +35,9 @@ function createPod(status: Partial<Status>, metadata: Partial<Pod['metadata']> =
 
 test('a pod that is older than the app belongs to an earlier app of its name', () => {
   const app = sampleApp('mine');
-  assert.equal(isPodOf(createPod({}), app), true);
-  assert.equal(isPodOf(createPod({}, { creationTimestamp: '2025-12-31T23:59:59Z' }), app), false);
-  assert.equal(isPodOf(createPod({}), sampleApp('other')), false);
+  assert.equal(isPodOfApp(createPod({}), app), true);
+  assert.equal(isPodOfApp(createPod({}, { creationTimestamp: '2025-12-31T23:59:59Z' }), app), false);
+  assert.equal(isPodOfApp(createPod({}), sampleApp('other')), false);
 });
 
 test('finds each end once, while the container waits and after it was started again', () => {
