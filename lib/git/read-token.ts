@@ -1,5 +1,5 @@
 // Tokens that let a build read one repository of the git server inside the cluster, and no other. The git server checks
-// them with the secret that they were made with; it runs this file alone, so it imports only Node's own modules.
+// them with the secret that they were made with. Its image has no packages, and of this project only `gitServerFiles`.
 import { createHmac } from 'node:crypto';
 import { isSameSecret } from '../sealed-text.ts';
 

@@ -58,8 +58,8 @@ function createInfrastructureImage(part: Part, repository: string, tag: string):
   };
 }
 
-/** The git server's files, at the same paths in its image. */
-export const gitServerFiles = ['localnode/git-server/server.ts', 'lib/git/read-token.ts'];
+/** Everything that the git server imports, at the same paths in its image. */
+export const gitServerFiles = ['localnode/git-server/server.ts', 'lib/git/read-token.ts', 'lib/sealed-text.ts'];
 
 function createBaseImage(base: string, name: string, ...tags: string[]): ImageRecipe {
   return {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,6 +14,7 @@ import { createGit } from '../../../../lib/git/git.ts';
 import { createReadToken } from '../../../../lib/git/read-token.ts';
 import { parseRepository } from '../../../../lib/repository.ts';
 import { CommandError, run, waitFor } from '../../../../localnode/shell.ts';
+import { gitServerFiles } from '../../../../localnode/images/catalog.ts';
 import { isAnswering, probe } from '../../../../localnode/node/daemons/probe.ts';
 import { findFreePort } from '../../../support/free-port.ts';
 
@@ -43,10 +44,10 @@ beforeAll(async () => {
     BUILDS_PORT: String(buildsPort),
     READ_SECRET_FILE: join(folder, 'readSecret'),
   };
-  server = spawn(process.execPath, [join(import.meta.dirname, '../../../../localnode/git-server/server.ts')], {
-    env,
-    stdio: 'inherit',
-  });
+  // Like its image: without the rest of the project, so an import that the image lacks fails here too.
+  const image = join(folder, 'image');
+  for (const file of gitServerFiles) await cp(join(import.meta.dirname, '../../../..', file), join(image, file));
+  server = spawn(process.execPath, [join(image, 'localnode/git-server/server.ts')], { env, stdio: 'inherit' });
   base = `http://127.0.0.1:${port}`;
   builds = `http://localhost:${buildsPort}`;
   await waitFor('the git server', () => isAnswering(`${base}/healthz`), { seconds: 20, every: 20 });
