@@ -18,6 +18,7 @@ import {
 } from './hosted-app.ts';
 import { ownershipFile } from '../lib/ownership-file.ts';
 import { applyControl } from './control.ts';
+import { limitPreviewSettings } from './previews.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type EffectiveSetting = NonNullable<HostedAppStatus['effective']>[number];
@@ -60,7 +61,12 @@ export const layeredFields: readonly (readonly string[])[] = listFields(
 ).filter((path) => readAt(defaults, path) !== undefined);
 
 /** Fields that no CRD has ever filled in, since they are newer than that. */
-const neverStored: ReadonlySet<string> = new Set(['components']);
+const neverStored: ReadonlySet<string> = new Set([
+  'components',
+  'previews.pullRequests',
+  'previews.branches',
+  'previews.limit',
+]);
 
 /**
  * Whether a stored spec has every one of those fields. The CRD of earlier versions filled them all in, and people never
@@ -114,7 +120,10 @@ function setAt(fields: Fields, [name, ...rest]: readonly string[], value: unknow
  * The whole spec of an app: what its HostedApp sets, otherwise what its author has set through the API, otherwise what the
  * author's file says, otherwise the default.
  */
-export function resolveSpec(stored: ResolvableApp, settings: ReportedSettings | undefined): HostedAppSpec {
+export function resolveSpec(stored: ResolvableApp, reported: ReportedSettings | undefined): HostedAppSpec {
+  // The commit of a preview may be a stranger's.
+  const isLimited = stored.spec.previewOf !== undefined && reported !== undefined;
+  const settings = isLimited ? limitPreviewSettings(reported) : reported;
   const app = { ...stored, spec: applyControl(stored.spec) };
   const spec = app.spec as Fields;
   const pins = settings === undefined ? [] : (app.pinned ?? findPins(app.spec));

@@ -124,12 +124,12 @@ function buildRules(
   const toService = { group: '', kind: 'Service', weight: 1 };
   if (isActivated) {
     const service = { ...toService, name: activator.name, namespace: config.systemNamespace, port: 80 };
-    return [buildRule(['/'], service, buildFilters(config, isActivated))];
+    return [buildRule(['/'], service, buildFilters(app, config, isActivated))];
   }
   const ports = assignServicePorts(components);
   const here = components.filter(({ route }) => route.subdomain === subdomain);
   const backend = { ...toService, name: app.metadata.name };
-  if (here.length === 0) return [buildRule(['/'], { ...backend, port: 80 }, buildFilters(config, isActivated))];
+  if (here.length === 0) return [buildRule(['/'], { ...backend, port: 80 }, buildFilters(app, config, isActivated))];
   return here
     .flatMap((component) => {
       const port = ports.get(formatPortName(component)) ?? 80;
@@ -137,7 +137,7 @@ function buildRules(
     })
     .toSorted((one, other) => (other.paths[0]?.length ?? 0) - (one.paths[0]?.length ?? 0))
     .map(({ paths, isRemoved, ...rule }) =>
-      buildRule(paths, rule.backend, [...buildFilters(config, isActivated), ...(isRemoved ? [stripFilter] : [])]),
+      buildRule(paths, rule.backend, [...buildFilters(app, config, isActivated), ...(isRemoved ? [stripFilter] : [])]),
     );
 }
 
@@ -164,12 +164,17 @@ function buildRule(paths: readonly string[], backend: object, filters: object[])
   };
 }
 
-function buildFilters({ gateway: { hstsSeconds } }: InstallationConfig, isActivated: boolean): object[] {
-  const https = { name: 'Strict-Transport-Security', value: `max-age=${hstsSeconds}` };
+function buildFilters({ spec }: HostedApp, { gateway }: InstallationConfig, isActivated: boolean): object[] {
+  const { hstsSeconds } = gateway;
+  const set = [
+    ...(hstsSeconds === 0 ? [] : [{ name: 'Strict-Transport-Security', value: `max-age=${hstsSeconds}` }]),
+    // No search engine lists what a pull request shows, whatever the app itself answers.
+    ...(spec.previewOf === undefined ? [] : [{ name: 'X-Robots-Tag', value: 'noindex' }]),
+  ];
   return [
     // The activator reads and removes it; an app must never get it from anybody.
     ...(isActivated ? [] : [{ type: 'RequestHeaderModifier', requestHeaderModifier: { remove: [probeHeader] } }]),
-    ...(hstsSeconds === 0 ? [] : [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set: [https] } }]),
+    ...(set.length === 0 ? [] : [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set } }]),
   ];
 }
 

@@ -7,6 +7,7 @@ import { callerAttacks } from './callers.ts';
 import { installationAttacks } from './installation.ts';
 import { moneyAttacks } from './money.ts';
 import { neighbourAttacks } from './neighbours.ts';
+import { previewAttacks } from './previews.ts';
 import { rightsAttacks } from './rights.ts';
 import { secretAttacks } from './secrets.ts';
 
@@ -18,6 +19,7 @@ export const attacks: readonly Attack[] = [
   ...moneyAttacks,
   ...appAttacks,
   ...authorAttacks,
+  ...previewAttacks,
   ...secretAttacks,
   ...buildAttacks,
 ];
