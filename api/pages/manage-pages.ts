@@ -7,6 +7,7 @@ import {
   appLogView,
   auditView,
   ownAppView,
+  previewsView,
   secretsView,
   settingsView,
   stopView,
@@ -47,6 +48,7 @@ interface Services {
   readonly readSettings: EndpointCall<z.output<typeof settingsView>> | undefined;
   readonly readLog: EndpointCall<z.output<typeof appLogView>> | undefined;
   readonly readCrashes: EndpointCall<z.output<typeof appCrashesView>> | undefined;
+  readonly readPreviews: EndpointCall<z.output<typeof previewsView>> | undefined;
   readonly actions: ReadonlyMap<string, PageAction>;
   readonly sessions: Sessions;
 }
@@ -61,6 +63,7 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
     readSettings: calls.find('GET', `${endpointPath}/settings`, settingsView),
     readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
     readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
+    readPreviews: calls.find('GET', `${endpointPath}/previews`, previewsView),
     actions: findActions(calls),
     sessions,
   };
@@ -298,15 +301,16 @@ async function buildManagePage(
   const input = { params: { slug }, key: session.key };
   const app: OwnApp = await services.readApp(context, input);
   const search = readField(visit.query, 'search') ?? '';
-  const [audit, secrets, settings, log, crashes] = await Promise.all([
+  const [audit, secrets, settings, log, crashes, previews] = await Promise.all([
     services.readAudit?.(context, { ...input, query: { limit: '20' } }),
     services.readSecrets?.(context, input),
     services.readSettings?.(context, input),
     services.readLog?.(context, { ...input, query: { tail: '200', ...(search === '' ? {} : { search }) } }),
     services.readCrashes?.(context, input),
+    services.readPreviews?.(context, input),
   ]);
   const content: ManageContent = {
-    ...{ slug, app, audit, secrets, settings, log, crashes, search, problem },
+    ...{ slug, app, audit, secrets, settings, log, crashes, previews, search, problem },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,
     actions: new Set(services.actions.keys()),

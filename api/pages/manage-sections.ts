@@ -1,7 +1,15 @@
 // What the author's page of an app shows: control, releases, secrets, settings, log, crashes, the audit log and the end.
 import type { z } from 'zod';
 import type { Problem } from '../../lib/problem.ts';
-import type { appCrashesView, appLogView, auditView, ownAppView, secretsView, settingsView } from '../apps/index.ts';
+import type {
+  appCrashesView,
+  appLogView,
+  auditView,
+  ownAppView,
+  previewsView,
+  secretsView,
+  settingsView,
+} from '../apps/index.ts';
 import { type Html, html } from '../http/index.ts';
 import type { Page } from './page.ts';
 import {
@@ -25,6 +33,7 @@ export interface ManageContent {
   readonly slug: string;
   readonly app: OwnApp;
   readonly audit: z.output<typeof auditView> | undefined;
+  readonly previews: z.output<typeof previewsView> | undefined;
   readonly secrets: z.output<typeof secretsView> | undefined;
   readonly settings: z.output<typeof settingsView> | undefined;
   readonly log: z.output<typeof appLogView> | undefined;
@@ -66,9 +75,9 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
       <p class="actions">
         <a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${text.manage.publicPage}</a>
       </p>
-      ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderLog(content, visit)}
-      ${renderCrashes(content, visit)} ${renderSecrets(content, visit)} ${renderSettings(content, visit)}
-      ${renderAudit(content, visit)} ${renderEnd(content, visit)}
+      ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderPreviews(content, visit)}
+      ${renderLog(content, visit)} ${renderCrashes(content, visit)} ${renderSecrets(content, visit)}
+      ${renderSettings(content, visit)} ${renderAudit(content, visit)} ${renderEnd(content, visit)}
       <form method="post" action="${content.path}">
         <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
       </form>`,
@@ -108,6 +117,41 @@ function renderControl(content: ManageContent, visit: Visit): Html {
     <h2 id="control">${visit.text.manage.control}</h2>
     ${app.control.release === undefined ? '' : html`<p>${visit.text.manage.pinned(app.control.release.slice(0, 8))}</p>`}
     <div class="actions">${names.map((name) => renderAction(content, name, visit))}</div>
+  </section>`;
+}
+
+/** What a stranger's pull request caused is shown as text: its reason, and no link but that of the preview. */
+function renderPreviews({ previews }: ManageContent, visit: Visit): Html {
+  const { text, format } = visit;
+  if (previews === undefined) return html``;
+  const { production } = previews;
+  const renderRow = (name: Html | string, each: typeof production): (Html | string)[] => [
+    name,
+    each.commit === undefined ? renderMissing(visit) : renderCommit(each.commit),
+    each.asleep ? text.manage.asleep : renderBadge(each.status, visit),
+    each.serving_since === undefined ? renderMissing(visit) : format.dateTime(each.serving_since),
+    each.status === 'rejected' ? renderEnglish(each.message, visit) : html`<a href="${each.url}">${each.url}</a>`,
+  ];
+  return html`<section aria-labelledby="previews">
+    <h2 id="previews">${text.manage.previews}</h2>
+    ${
+      previews.enabled
+        ? renderTable(
+            text.manage.previews,
+            [
+              text.manage.shows,
+              text.manage.commit,
+              text.manage.state,
+              text.manage.servesSince,
+              text.manage.address,
+            ].map((title) => ({ title })),
+            [
+              renderRow(text.manage.production, production),
+              ...previews.previews.map((each) => renderRow(each.label, each)),
+            ],
+          )
+        : html`<p class="empty">${text.manage.noPreviews}</p>`
+    }
   </section>`;
 }
 

@@ -14,6 +14,7 @@ import { AuditLog } from './audit.ts';
 import type { WriteControl } from './control.ts';
 import { createDeletionEndpoints } from './deletion.ts';
 import { type AuthorServices, createAuthorAppEndpoints } from './endpoints.ts';
+import { createPreviewEndpoint } from './previews.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
 import { createReleaseEndpoints } from './releases.ts';
 import { createSecretEndpoints } from './secrets.ts';
@@ -35,7 +36,7 @@ export interface AuthorCluster {
 }
 
 export interface AuthorSideOptions {
-  readonly apps: Pick<AppIndex, 'get' | 'listAll'>;
+  readonly apps: Pick<AppIndex, 'get' | 'listAll' | 'listPreviews'>;
   readonly site: AppsSite;
   readonly baseUrl: string;
   /** The secrets of push hooks are derived from it; without it, there are none. */
@@ -86,6 +87,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
     endpoints: [
       ...createAuthorAppEndpoints(services),
       ...createReleaseEndpoints(services),
+      createPreviewEndpoint({ access, ...{ apps, site: options.site } }),
       ...createSecretEndpoints(services),
       ...createSettingEndpoints(services),
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),

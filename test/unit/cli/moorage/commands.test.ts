@@ -46,6 +46,20 @@ const app = {
   releases: [release('ab', true), { ...release('cd', false), pinned: true }],
 };
 
+const previews = {
+  enabled: true,
+  previews: [
+    {
+      ...{ label: '#12', commit: 'ab'.repeat(20), status: 'live', message: '', asleep: true },
+      ...{ url: 'https://hello--pr-12.moorage.test/', serving_since: '2026-11-01T08:00:00Z' },
+    },
+    {
+      ...{ label: 'login', status: 'rejected', message: 'The file \u001b[31mx has no licence.', asleep: false },
+      url: 'https://hello--br-login.moorage.test/',
+    },
+  ],
+};
+
 /** Writes server-sent events, and then ends or breaks the connection. */
 const stream =
   (events: readonly [id: string, name: string, data: object][], breaks = false): Answer =>
@@ -71,6 +85,7 @@ beforeEach(() => {
     'GET /api/submit-status/octo/hello': live('hello'),
     'GET /api/projects/hello': { slug: 'hello', status_url: 'https://moorage.test/api/submit-status/octo/hello' },
     'GET /api/apps/hello': app,
+    'GET /api/apps/hello/previews': previews,
   });
 });
 
@@ -170,6 +185,17 @@ test('open starts a browser on a terminal', async () => {
   const environment = { MOORAGE_API: api.url, PATH: `${programs}:${process.env['PATH'] ?? ''}` };
   await home.run(['open', 'hello'], { environment, terminal: 80 });
   assert.equal(readFileSync(join(programs, 'opened'), 'utf8'), 'https://hello.moorage.test\n');
+});
+
+test('previews are a table, in which text of strangers is harmless', async () => {
+  const { stdout } = await run(['previews', 'hello']);
+  assert.equal(
+    stdout,
+    `SHOWS  COMMIT        STATE     STARTED               URL OR REASON
+#12    abababababab  asleep    2026-11-01 08:00:00Z  https://hello--pr-12.moorage.test/
+login  -             rejected  -                     The file x has no licence.
+`,
+  );
 });
 
 test('releases are a table, and a rollback needs a commit', async () => {
