@@ -167,7 +167,7 @@ export function createProductSteps(kubectl: Kubectl, ports: () => GatewayPorts, 
     {
       name: 'sample app',
       needs: ['registry cleanup', 'addresses', 'gateway', 'image node-24'],
-      run: (report) => submitSample(ports(), paths, report),
+      run: (report) => submitSample(ports(), paths.state, report),
     },
   ];
 }
