@@ -17,7 +17,7 @@ import {
   get,
   readApp,
   removeFiles,
-  runKubectl,
+  listPods,
   submit,
   waitFor,
   writeFiles,
@@ -141,14 +141,10 @@ test('a restart and another value of the secret fail no request', async () => {
 });
 
 async function readStart(): Promise<{ startedAt: string }> {
-  const pods = z
-    .object({ items: z.array(z.object({ metadata: z.object({ creationTimestamp: z.string() }) })) })
-    .parse(
-      JSON.parse(await runKubectl('get', 'pods', '-n', 'moorage-apps', '-l', `moorage.dev/app=${name}`, '-o', 'json')),
-    );
+  const pods = await listPods(`moorage.dev/app=${name}`);
   return {
     startedAt:
-      pods.items
+      pods
         .map(({ metadata }) => metadata.creationTimestamp)
         .sort()
         .at(-1) ?? '',

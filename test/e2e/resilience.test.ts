@@ -3,11 +3,13 @@ import assert from 'node:assert/strict';
 import { beforeAll, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { prepareControlPlane } from '../../localnode/node/control-plane/control-plane.ts';
+import { leases } from '../../lib/kubernetes/index.ts';
 import { ensureProcess, stopProcess } from '../../localnode/node/daemons/processes.ts';
 import { buildControlPlaneOptions, processFolders } from '../../localnode/node/settings.ts';
 import {
   appUrl,
   buildsNamespace,
+  connect,
   crash,
   deleteApps,
   waitFor,
@@ -67,8 +69,9 @@ const podList = z.looseObject({
 });
 
 test('one of two operator replicas leads, and the other takes over when it is killed', async (t) => {
-  const holder = (): Promise<string> =>
-    runKubectl('get', 'lease', operator, '-n', systemNamespace, '-o', 'jsonpath={.spec.holderIdentity}');
+  const client = await connect();
+  const holder = async (): Promise<string> =>
+    (await client.get(leases, { name: operator, namespace: systemNamespace }))?.spec?.holderIdentity ?? '';
   const pods = podList.parse(
     JSON.parse(await runKubectl('get', 'pods', ...ofOperator, '--field-selector=status.phase=Running', '-o', 'json')),
   );
