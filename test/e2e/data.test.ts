@@ -34,7 +34,7 @@ services:
 volumes: {db: {}, files: {}}
 `,
   Dockerfile: `FROM python:3.13-slim-trixie
-RUN pip install --no-cache-dir 'psycopg[binary]'
+RUN pip install --no-cache-dir --no-compile 'psycopg[binary]'
 COPY app.py /srv/app.py
 CMD ["python", "-u", "/srv/app.py"]
 `,
