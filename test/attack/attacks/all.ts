@@ -1,4 +1,4 @@
-// Every attack, in the order in which they are tried and printed: the quick ones first.
+// Every attack, in groups.
 import type { Attack } from '../attack.ts';
 import { appAttacks } from './apps.ts';
 import { authorAttacks } from './authors.ts';
@@ -10,14 +10,21 @@ import { neighbourAttacks } from './neighbours.ts';
 import { rightsAttacks } from './rights.ts';
 import { secretAttacks } from './secrets.ts';
 
-export const attacks: readonly Attack[] = [
+/** These host nothing, are quick, and are tried one after another: some measure how long the installation takes to answer. */
+export const quickAttacks: readonly Attack[] = [
   ...callerAttacks,
   ...neighbourAttacks,
   ...rightsAttacks,
-  ...installationAttacks,
   ...moneyAttacks,
-  ...appAttacks,
-  ...authorAttacks,
-  ...secretAttacks,
-  ...buildAttacks,
 ];
+
+/** Each group waits for builds of its own most of the time, so the groups are tried at the same time, after the quick attacks. */
+export const hostingAttacks: readonly (readonly Attack[])[] = [
+  buildAttacks,
+  authorAttacks,
+  installationAttacks,
+  secretAttacks,
+  appAttacks,
+];
+
+export const attacks: readonly Attack[] = [...quickAttacks, ...hostingAttacks.flat()];

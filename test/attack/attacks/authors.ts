@@ -75,9 +75,16 @@ const issued = z.looseObject({ key: z.string(), line: z.string() });
 /** Hosts an app whose author is the attacker, and returns their key. */
 async function hostOwnApp(victim: Victim, name: string, line: string): Promise<{ key: string; line: string }> {
   const files = { 'app.py': script(line), 'requirements.txt': '' };
-  await victim.host(name, files);
-  const answer = await victim.ask(`/api/apps/${name}/keys`, { method: 'POST' });
-  const { key, line: keyLine } = issued.parse(JSON.parse(answer.body));
+  // The key is for a repository, so it needs no build of a commit without its line.
+  await victim.register(name, files);
+  const { key, line: keyLine } = await victim.until(
+    'the app in the API',
+    async () => {
+      const { body } = await victim.ask(`/api/apps/${name}/keys`, { method: 'POST' });
+      return issued.safeParse(JSON.parse(body)).data;
+    },
+    30,
+  );
   await victim.host(name, { ...files, '.moorage-owner': `${keyLine}\n` });
   await victim.until(
     'the key to be reviewed',
