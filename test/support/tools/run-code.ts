@@ -1,9 +1,8 @@
 // run_code in a real worker, for its tests: the result of a run, checked by its shape.
 import { z } from 'zod';
 import { createRunCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
-import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
-import { call, createServices } from './call.ts';
+import { call, createPatientWorkers, createServices } from './call.ts';
 
 const shape = z.object({
   ok: z.boolean(),
@@ -27,7 +26,7 @@ export interface CodeRunner {
 
 /** Runs code with these fields, such as a language. Close it at the end. */
 export function codeRunner(fields: Record<string, unknown> = {}): CodeRunner {
-  const workers = createWorkers();
+  const workers = createPatientWorkers();
   const runBy =
     (tool: Tool): Run =>
     async (code, more = {}) =>
