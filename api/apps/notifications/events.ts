@@ -17,8 +17,10 @@ export const chosenKinds = [
   'budget_spent',
 ] as const;
 export const chosenKind = z.enum(chosenKinds);
+export type ChosenKind = z.output<typeof chosenKind>;
 
-export const eventKind = z.enum([...chosenKinds, 'test']);
+/** `confirm` asks the owner of an address whether mails may be sent to it. */
+export const eventKind = z.enum([...chosenKinds, 'test', 'confirm']);
 export type EventKind = z.output<typeof eventKind>;
 
 /** What a message says. */
@@ -54,6 +56,8 @@ export interface NoticedEvent {
   readonly gapMs?: number;
   /** Time before it is sent, in which another event may replace it. */
   readonly delayMs?: number;
+  /** About the author rather than one app: it is recorded for each of their apps, and each recipient gets it once. */
+  readonly isOfAuthor?: boolean;
 }
 
 const hourMs = 3_600_000;
@@ -153,7 +157,7 @@ export function describeApp(app: App): Pick<EventDetail, 'title' | 'host' | 'own
   return { title: title === '' ? app.metadata.name : title.slice(0, 80), host, owner, name };
 }
 
-const mailAddress = z.email().max(200);
+export const mailAddress = z.email().max(200);
 
 /** The address that mails go to: the contact, if someone who may speak for the app gave it and it is an e-mail address. */
 export function findMailContact(app: App): string | undefined {

@@ -6,11 +6,13 @@ import { toModelApp } from '../../models/index.ts';
 import type { Fetcher } from '../../tools/index.ts';
 import type { AuthorAccess } from '../author/access.ts';
 import type { App, AppIndex } from '../hosted-apps.ts';
+import { createContactEndpoints } from './contacts.ts';
 import { type DeliveryTimes, Notifier } from './deliveries.ts';
-import { createNotificationEndpoints } from './endpoints.ts';
+import { createNotificationEndpoints, type NotificationServices } from './endpoints.ts';
 import { findBudgetEvent } from './events.ts';
 import { createMailer, type MailSettings } from './mail.ts';
 import { NotificationKeys } from './messages.ts';
+import { RecipientStore } from './recipients.ts';
 import { NotificationStore } from './store.ts';
 
 export interface NotificationsOptions {
@@ -46,19 +48,16 @@ export interface Notifications {
 export function startNotifications(options: NotificationsOptions): Notifications {
   const { apps, access, ledger, mail, fetcher, secret, baseUrl, log, ending, times = {} } = options;
   const store = new NotificationStore(() => ledger.get().database);
+  const recipients = new RecipientStore(() => ledger.get().database);
   const keys = new NotificationKeys(secret);
   const sendMail = mail === undefined ? undefined : createMailer(mail, baseUrl);
-  const notifier = new Notifier({ apps, store, keys, sendMail, fetcher, baseUrl, log, ending, times });
+  const notifier = new Notifier({ apps, store, recipients, keys, sendMail, fetcher, baseUrl, log, ending, times });
+  const services: NotificationServices = {
+    ...{ apps, access, store, recipients, keys, notifier, fetcher },
+    sendsMail: sendMail !== undefined,
+  };
   return {
-    endpoints: createNotificationEndpoints({
-      apps,
-      access,
-      store,
-      keys,
-      notifier,
-      fetcher,
-      sendsMail: sendMail !== undefined,
-    }),
+    endpoints: [...createNotificationEndpoints(services), ...createContactEndpoints(services)],
     notifyAuthor: async (app, event) => notifier.notify(app, event),
     start() {
       void ledger.opened.then((opened) => {
@@ -72,7 +71,10 @@ export function startNotifications(options: NotificationsOptions): Notifications
           await recordBudgets(opened, apps.listAll(), notifier);
           return 0;
         });
-        opened.repeat('purge old notifications', 3_600_000, () => store.purge());
+        opened.repeat('purge old notifications', 3_600_000, async () => {
+          await recipients.forget(apps.listAll().map(({ metadata }) => metadata.uid));
+          return store.purge();
+        });
       });
     },
   };
