@@ -1,7 +1,9 @@
 // Every attack, in the order in which they are tried and printed: the quick ones first.
 import type { Attack } from '../attack.ts';
 import { appAttacks } from './apps.ts';
-import { authorAttacks } from './authors.ts';
+import { authorDataAttacks } from './author-data.ts';
+import { authorKeyAttacks, staleKeyAttacks } from './author-keys.ts';
+import { authorNoticeAttacks } from './author-notices.ts';
 import { buildAttacks } from './builds.ts';
 import { callerAttacks } from './callers.ts';
 import { installationAttacks } from './installation.ts';
@@ -17,7 +19,10 @@ export const attacks: readonly Attack[] = [
   ...installationAttacks,
   ...moneyAttacks,
   ...appAttacks,
-  ...authorAttacks,
+  ...authorKeyAttacks,
+  ...authorDataAttacks,
+  ...authorNoticeAttacks,
+  ...staleKeyAttacks,
   ...secretAttacks,
   ...buildAttacks,
 ];
