@@ -49,6 +49,7 @@ export { settingsView } from './author/settings.ts';
 export { type AuthorCluster, startAuthorSide } from './author/start.ts';
 export { confirmView, stopView } from './notifications/contacts.ts';
 export { notificationsView, webhookView } from './notifications/endpoints.ts';
+export type { AuthorNews } from './notifications/events.ts';
 export { type MailSettings, readMailSettings } from './notifications/mail.ts';
 export type { NotificationTimes } from './notifications/start.ts';
 export { createLogMetrics } from './logs/collector.ts';

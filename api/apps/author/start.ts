@@ -8,7 +8,7 @@ import type { App, AppIndex } from '../hosted-apps.ts';
 import { rememberSecret } from '../logs/fingerprints.ts';
 import { type LogSettings, startLogs } from '../logs/start.ts';
 import type { MailSettings } from '../notifications/mail.ts';
-import { type NotificationTimes, startNotifications } from '../notifications/start.ts';
+import { type NotificationsOptions, type NotificationTimes, startNotifications } from '../notifications/start.ts';
 import { AuthorAccess, type AuthorAccessOptions } from './access.ts';
 import { AuditLog } from './audit.ts';
 import type { WriteControl } from './control.ts';
@@ -46,6 +46,8 @@ export interface AuthorSideOptions {
   readonly callerSalt: string;
   readonly ledger: LedgerHandle;
   readonly fetcher: Fetcher;
+  /** Statements and payouts of the last week. */
+  readonly listAuthorNews: NotificationsOptions['listAuthorNews'];
   /** For tests. */
   readonly notificationTimes?: Partial<NotificationTimes> | undefined;
   readonly log: Logger;

@@ -40,6 +40,8 @@ const webhookMs = 10_000;
 const atOnce = 10;
 /** What happened earlier is no news, such as when notifications are first switched on. */
 const newsMs = 24 * 3_600_000;
+/** A statement or a payout is still news for so long. */
+const authorNewsMs = 7 * newsMs;
 
 export class Notifier {
   readonly #options: NotifierOptions;
@@ -91,7 +93,7 @@ export class Notifier {
     const { uid, name: slug } = app.metadata;
     const address = sendMail === undefined ? undefined : findMailContact(app);
     const contact = address === undefined ? undefined : keys.hashContact(address);
-    const isNews = now() - event.at.getTime() < newsMs;
+    const isNews = now() - event.at.getTime() < (event.isOfAuthor === true ? authorNewsMs : newsMs);
     return store.record({ uid, slug }, event, { sendsMail: sendMail !== undefined, contact, isNews });
   }
 

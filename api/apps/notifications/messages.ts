@@ -45,14 +45,24 @@ const texts: Readonly<Record<EventKind, EventText>> = {
       `${nameCommit(detail, true)} of ${detail.title} does not start: a variable or secret that it needs is not set.${describeServing(detail)}`,
   },
   budget_low: {
-    subject: ({ percent }) => `${percent ?? 80} % of today's model budget is used`,
+    subject: (detail) => `${detail.percent ?? 80} % of the model budget of ${nameDay(detail)} is used`,
     fact: (detail) =>
-      `${detail.title} has used ${detail.percent ?? 80} % of its daily budget for models (${detail.budget_usd ?? '?'} USD). When it is used up, calls of models are refused until 00:00 UTC.`,
+      `${detail.title} has used ${detail.percent ?? 80} % of its daily budget for models (${detail.budget_usd ?? '?'} USD). When it is used up, calls of models are refused until the day ends (00:00 UTC).`,
   },
   budget_spent: {
-    subject: () => "Today's model budget is used up",
+    subject: (detail) => `the model budget of ${nameDay(detail)} is used up`,
     fact: (detail) =>
-      `${detail.title} has used its daily budget for models (${detail.budget_usd ?? '?'} USD). Calls of models are refused until 00:00 UTC. Only the operator of this installation can raise the budget.`,
+      `${detail.title} has used its daily budget for models (${detail.budget_usd ?? '?'} USD). Calls of models are refused until the day ends (00:00 UTC). Only the operator of this installation can raise the budget.`,
+  },
+  statement: {
+    subject: ({ month }) => `the statement for ${month ?? 'the last month'} is ready`,
+    fact: (detail) =>
+      `The statement of ${detail.title} for ${detail.month ?? 'the last month'} is ready: ${detail.amount_usd ?? '?'} USD.${detail.disputes_until === undefined ? '' : ` You can dispute it until ${detail.disputes_until.slice(0, 10)}.`}`,
+  },
+  payout: {
+    subject: (detail) => `${detail.amount_usd ?? '?'} USD were paid out`,
+    fact: (detail) =>
+      `The operator of this installation recorded a payout of ${detail.amount_usd ?? '?'} USD to ${detail.title}.`,
   },
   test: {
     subject: () => 'Test notification',
@@ -67,6 +77,11 @@ const texts: Readonly<Record<EventKind, EventText>> = {
 function nameCommit({ commit }: EventDetail, startsSentence = false): string {
   if (commit === undefined) return startsSentence ? 'The newest commit' : 'the newest commit';
   return `${startsSentence ? 'Commit' : 'commit'} ${commit.slice(0, 12)}`;
+}
+
+/** Events that an earlier version recorded have no day: they were of the day on which they were sent. */
+function nameDay({ day }: EventDetail): string {
+  return day ?? 'today';
 }
 
 function describeServing({ url }: EventDetail): string {

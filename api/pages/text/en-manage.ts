@@ -63,6 +63,8 @@ export const manage = {
       secret_missing: 'A variable or secret is missing',
       budget_low: '80 % of the model budget is used',
       budget_spent: 'The model budget is used up',
+      statement: 'A statement is ready',
+      payout: 'A payout was made',
     },
     otherKinds: { test: 'Test', confirm: 'Request for confirmation' },
     channels: { mail: 'Mail', webhook: 'Webhook' },

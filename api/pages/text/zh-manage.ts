@@ -63,6 +63,8 @@ export const manage: Text['manage'] = {
       secret_missing: '缺少变量或密钥',
       budget_low: '模型预算已用 80 %',
       budget_spent: '模型预算已用完',
+      statement: '对账单已生成',
+      payout: '已付款',
     },
     otherKinds: { test: '测试', confirm: '确认请求' },
     channels: { mail: '邮件', webhook: '网络钩子' },

@@ -12,13 +12,7 @@ import { NotificationKeys } from '../../../../../api/apps/notifications/messages
 import { recordBudgets } from '../../../../../api/apps/notifications/start.ts';
 import { RecipientStore } from '../../../../../api/apps/notifications/recipients.ts';
 import { NotificationStore } from '../../../../../api/apps/notifications/store.ts';
-import {
-  type Database,
-  Ledger,
-  ledgerUnavailable,
-  openDatabase,
-  parseMoney,
-} from '../../../../../api/billing/index.ts';
+import { type Database, Ledger, ledgerUnavailable, openDatabase } from '../../../../../api/billing/index.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { GuardedFetcher } from '../../../../../api/tools/index.ts';
 import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';
@@ -475,21 +469,25 @@ test('a server whose certificate no authority signed gets no mail, and no passwo
   await own.stop();
 });
 
-test('a budget that is nearly used up is reported once a day', async () => {
+test('a budget that is nearly used up is reported once a day, also after the day has ended', async () => {
   const app = putApp(createStatus(), { author: { contact }, models: { enabled: true, dailyBudgetUsd: '1' } });
-  const ledger = new Ledger(database);
   const { notifier } = createReplica();
-  await recordBudgets({ ledger }, [app], notifier);
+  await recordBudgets({ ledger: new Ledger(database) }, [app], notifier);
   assert.deepEqual(await listStates(), []);
-  const used = {
-    ledger: {
-      budget: () => Promise.resolve({ limit: parseMoney('1'), used: parseMoney('0.85'), held: parseMoney('0') }),
-    },
-  };
-  for (let look = 0; look < 3; look += 1) await recordBudgets(used as unknown as { ledger: Ledger }, [app], notifier);
+  const [today, yesterday] = [0, 1].map((days) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10));
+  for (const [day, amount] of [
+    [today, '0.85'],
+    [yesterday, '-1.2'],
+  ])
+    await runSql(`with account as (insert into ledger.account (kind, owner, day) values ('app', 'notes', '${day}') returning id)
+      insert into ledger.budget (account_id, balance, held) select id, ${amount}, 0 from account`);
+  for (let look = 0; look < 3; look += 1) await recordBudgets({ ledger: new Ledger(database) }, [app], notifier);
   await notifier.deliver();
   assert.deepEqual(
-    mailServer.mails.map(({ headers }) => headers.get('subject')),
-    ["notes: 85 % of today's model budget is used"],
+    mailServer.mails.map(({ headers }) => headers.get('subject')).toSorted(),
+    [
+      `notes: 85 % of the model budget of ${today} is used`,
+      `notes: the model budget of ${yesterday} is used up`,
+    ].toSorted(),
   );
 });

@@ -5,10 +5,16 @@ import { afterEach, beforeEach, test } from 'vitest';
 import { z } from 'zod';
 import { type App, createAppIndex } from '../../../../../api/apps/hosted-apps.ts';
 import { Notifier } from '../../../../../api/apps/notifications/deliveries.ts';
-import { chosenKinds, createTestEvent, describeApp } from '../../../../../api/apps/notifications/events.ts';
+import {
+  type AuthorNews,
+  chosenKinds,
+  createTestEvent,
+  describeApp,
+} from '../../../../../api/apps/notifications/events.ts';
 import { createMailer } from '../../../../../api/apps/notifications/mail.ts';
 import { NotificationKeys } from '../../../../../api/apps/notifications/messages.ts';
 import { RecipientStore } from '../../../../../api/apps/notifications/recipients.ts';
+import { recordAuthorNews } from '../../../../../api/apps/notifications/start.ts';
 import { NotificationStore } from '../../../../../api/apps/notifications/store.ts';
 import { type Database, openDatabase } from '../../../../../api/billing/index.ts';
 import { GuardedFetcher } from '../../../../../api/tools/index.ts';
@@ -23,6 +29,7 @@ import {
 } from '../../../../support/apps/notifications.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
+const contact = 'author@example.org';
 const keys = new NotificationKeys('secret of this installation');
 let database: Database;
 let mailServer: MailServer;
@@ -134,4 +141,32 @@ test('a link that confirms an address expires after 48 hours, and recipients of 
   assert.equal(await recipients.forget([]), 0);
   assert.equal(await recipients.forget([uid]), 0);
   assert.equal(await recipients.forget(['another']), 1);
+});
+
+test('a statement and a payout are sent once to each recipient, for whichever app of the author', async () => {
+  const app = putApp(createStatus(), { author: { contact } });
+  const other = sampleApp('other');
+  cache.set({ ...other, spec: { ...other.spec, author: { ...other.spec.author, contact } } });
+  const strange = sampleApp('strange', 'https://git.test/somebody/strange');
+  cache.set({ ...strange, spec: { ...strange.spec, author: { ...strange.spec.author, contact: 'else@example.org' } } });
+  const apps = cache.list(namespace);
+  const news: AuthorNews[] = [
+    {
+      ...{ author: 'git.test/octo', kind: 'statement', subject: '2026-10', month: '2026-10', amountUsd: '1.50' },
+      ...{ at: new Date(Date.now() - 3 * 86_400_000), disputesUntil: new Date('2026-11-15T00:00:00Z') },
+    },
+    { author: 'git.test/octo', kind: 'payout', subject: '7', at: new Date(), amountUsd: '1.50' },
+  ];
+  const [first, second] = [createReplica(), createReplica()];
+  for (let look = 0; look < 2; look += 1)
+    await Promise.all([first, second].map(({ notifier }) => recordAuthorNews(news, apps, notifier)));
+  while ((await first.notifier.deliver()) > 0);
+  assert.deepEqual(mailServer.mails.map(({ to, headers }) => [to[0], headers.get('subject')]).toSorted(), [
+    [contact, 'git.test/octo: 1.50 USD were paid out'],
+    [contact, 'git.test/octo: the statement for 2026-10 is ready'],
+  ]);
+  assert.match(mailServer.mails.map(({ raw }) => raw.replaceAll('=\r\n', '')).join(''), /dispute it until 2026-11-15/);
+  const old = { author: 'git.test/octo', kind: 'payout', subject: '6', amountUsd: '2' } as const;
+  await recordAuthorNews([{ ...old, at: new Date('2026-01-01T00:00:00Z') }], [app], first.notifier);
+  assert.equal(await first.notifier.deliver(), 0, 'an old payout is no news');
 });
