@@ -7,6 +7,7 @@ import {
   appLogView,
   auditView,
   confirmView,
+  hookSecretView,
   notificationsView,
   ownAppView,
   secretsView,
@@ -245,16 +246,21 @@ function findActions(calls: Calls): ReadonlyMap<string, PageAction> {
 /** The actions whose answers have a secret. */
 function findSecretActions(calls: Calls): ReadonlyMap<string, PageAction> {
   const setWebhook = calls.find('PUT', `${endpointPath}/notifications/webhook`, webhookView);
-  return new Map(
-    setWebhook === undefined
-      ? []
-      : [
-          [
-            'set-webhook',
-            { call: setWebhook, toBody: (read, form) => ({ url: read('url'), events: readList(form, 'events') }) },
-          ],
-        ],
-  );
+  const showHook = calls.find('POST', `${endpointPath}/push-hook-secret`, hookSecretView);
+  const replaceHook = calls.find('POST', `${endpointPath}/push-hook-secret/replace`, hookSecretView);
+  const found: readonly (readonly [name: string, action: PageAction | undefined])[] = [
+    [
+      'set-webhook',
+      setWebhook && {
+        call: setWebhook,
+        toBody: (read, form) => ({ url: read('url'), events: readList(form, 'events') }),
+      },
+    ],
+    ['show-hook', showHook && { call: showHook }],
+    ['replace-hook', replaceHook && { call: replaceHook, toBody: () => ({ end_previous: false }) }],
+    ['replace-hook-now', replaceHook && { call: replaceHook, toBody: () => ({ end_previous: true }) }],
+  ];
+  return new Map(found.flatMap(([name, action]) => (action === undefined ? [] : [[name, action] as const])));
 }
 
 const toNameParameter = (read: FormReader): Readonly<Record<string, string>> => ({ name: read('name') });
@@ -287,6 +293,7 @@ const actions: readonly (readonly [
   ],
   ['remove-webhook', 'DELETE', '/notifications/webhook'],
   ['test-notifications', 'POST', '/notifications/test'],
+  ['end-previous-hook', 'DELETE', '/push-hook-secret/previous'],
 ];
 
 /** The settings in a form; an empty field removes one. */

@@ -43,7 +43,8 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
       </p>
       ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderLog(content, visit)}
       ${renderCrashes(content, visit)} ${renderSecrets(content, visit)} ${renderSettings(content, visit)}
-      ${renderNotifications(content, visit)} ${renderAudit(content, visit)} ${renderEnd(content, visit)}
+      ${renderHook(content, visit)} ${renderNotifications(content, visit)} ${renderAudit(content, visit)}
+      ${renderEnd(content, visit)}
       <form method="post" action="${content.path}">
         <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
       </form>`,
@@ -196,6 +197,17 @@ ${env.map(({ name, value }) => `${name}=${value}`).join('\n')}</textarea>
       </div>
       <button type="submit" name="action" value="change-settings">${text.manage.actions['change-settings']}</button>
     </form>
+  </section>`;
+}
+
+function renderHook(content: ManageContent, visit: Visit): Html {
+  const { text } = visit;
+  const names: ActionName[] = ['show-hook', 'replace-hook', 'replace-hook-now', 'end-previous-hook'];
+  if (!names.some((name) => content.actions.has(name))) return html``;
+  return html`<section aria-labelledby="hook">
+    <h2 id="hook">${text.manage.hook}</h2>
+    <p>${text.manage.hookLead}</p>
+    <div class="actions">${names.map((name) => renderAction(content, name, visit))}</div>
   </section>`;
 }
 

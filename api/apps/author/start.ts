@@ -15,6 +15,7 @@ import type { WriteControl } from './control.ts';
 import { createDeletionEndpoints } from './deletion.ts';
 import { type AuthorServices, createAuthorAppEndpoints } from './endpoints.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
+import { HookVersions } from './push-hook-secrets.ts';
 import { createReleaseEndpoints } from './releases.ts';
 import { createSecretEndpoints } from './secrets.ts';
 import { createSettingEndpoints } from './settings.ts';
@@ -69,6 +70,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
   const audit = new AuditLog(() => ledger.get().database);
   const access = new AuthorAccess({ apps, lookUpKeys, audit });
   const polls = new PushPolls({ writeControl, log });
+  const versions = new HookVersions(() => ledger.get().database);
   const logs = options.logs && startLogs({ ...options.logs, ...{ apps, access, ledger, log } });
   const logKey = options.logs?.key;
   const storeFingerprint =
@@ -91,7 +93,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
       ...createSecretEndpoints(services),
       ...createSettingEndpoints(services),
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
-      ...createPushHookEndpoints(services, { baseUrl, secret, polls }),
+      ...createPushHookEndpoints(services, { baseUrl, secret, polls, versions }),
       ...notifications.endpoints,
       ...(logs?.endpoints ?? []),
     ],

@@ -3062,6 +3062,18 @@ CREATE TABLE author.notification_choice (
   CONSTRAINT notification_choice_pkey PRIMARY KEY (app, channel)
 );
 
+-- The secret of an app's push hook, which is derived from its version. No row: the first version, which was never replaced.
+CREATE TABLE author.push_hook (
+  -- UID of the HostedApp.
+  app text NOT NULL,
+  version integer NOT NULL,
+  replaced_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+  -- Until when the version before is valid, too.
+  previous_until timestamp with time zone,
+  CONSTRAINT push_hook_version_check CHECK (version > 1),
+  CONSTRAINT push_hook_pkey PRIMARY KEY (app)
+);
+
 CREATE OR REPLACE FUNCTION author.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql

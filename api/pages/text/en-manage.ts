@@ -35,7 +35,14 @@ export const manage = {
     'set-webhook': 'Save webhook',
     'remove-webhook': 'Remove webhook',
     'test-notifications': 'Send a test',
+    'show-hook': 'Show the secret',
+    'replace-hook': 'New secret, the old one for 24 hours more',
+    'replace-hook-now': 'New secret, and end the old one',
+    'end-previous-hook': 'End the old secret',
   },
+  hook: 'Push hook',
+  hookLead:
+    'With a webhook, your git forge reports each push, and the commit is built immediately. It is signed with a secret. Replace the secret if somebody else may know it.',
   secretOnce: 'This secret is shown once',
   notify: {
     title: 'Notifications',

@@ -37,7 +37,13 @@ export const manage: Text['manage'] = {
     'set-webhook': '保存 webhook',
     'remove-webhook': '移除 webhook',
     'test-notifications': '发送测试',
+    'show-hook': '显示密钥',
+    'replace-hook': '更换密钥，旧密钥再保留 24 小时',
+    'replace-hook-now': '更换密钥，并立即停用旧密钥',
+    'end-previous-hook': '停用旧密钥',
   },
+  hook: '推送钩子',
+  hookLead: '代码托管平台通过 webhook 报告每次推送，提交会立即构建。请求用密钥签名；如果他人可能知道密钥，请更换。',
   secretOnce: '此密钥只显示一次',
   notify: {
     title: '通知',

@@ -147,6 +147,28 @@ const replayedPush: Attack = {
   },
 };
 
+const replacedSecret: Attack = {
+  name: 'a secret of the push hook that others know triggers builds after it was replaced and ended',
+  needs: 'git',
+  run: async (victim) => {
+    const own = await getOwnApp(victim);
+    const known = await readHookSecret(victim, own);
+    const options = { method: 'POST', json: { end_previous: true } } as const;
+    const { status, body } = await askOwn(victim, own, '/push-hook-secret/replace', options);
+    if (status !== 200) return notTried(`The secret could not be replaced: ${status}.`);
+    const { secret } = hook.parse(JSON.parse(body));
+    if ((await sendPush(victim, own.slug, sign(secret, push))).status !== 202)
+      return notTried('The new secret is not accepted.');
+    const old = await sendPush(victim, own.slug, sign(known, push));
+    const log = await askOwn(victim, own, '/audit');
+    const faults = [
+      ...(refused.includes(old.status) ? [] : [`the old secret gets ${old.status}`]),
+      ...(log.body.includes(secret) || log.body.includes(known) ? ['the audit log has a secret'] : []),
+    ];
+    return judged(faults.length === 0, describeFaults(faults, 'The old secret is refused, and neither is in the log.'));
+  },
+};
+
 const largePush: Attack = {
   name: 'a push event that is too large occupies the API',
   needs: 'address',
@@ -295,6 +317,7 @@ export const authorNoticeAttacks: readonly Attack[] = [
   changedPush,
   otherEvents,
   replayedPush,
+  replacedSecret,
   largePush,
   internalWebhook,
   resolvingWebhook,

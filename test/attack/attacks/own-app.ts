@@ -23,6 +23,8 @@ export const endpoints: readonly (readonly [method: Method, path: string, json?:
   ['POST', '/deploy'],
   ['POST', '/restore'],
   ['POST', '/push-hook-secret'],
+  ['POST', '/push-hook-secret/replace', {}],
+  ['DELETE', '/push-hook-secret/previous'],
   ['PUT', '/secrets/TOKEN', { value: 'x' }],
   ['DELETE', '/secrets/TOKEN'],
   ['PUT', '/settings', { replicas: 1 }],

@@ -122,6 +122,7 @@ const cases: readonly (readonly [string, string, string, object])[] = [
     'PUT /api/apps/hello/notifications/mail/events {"events":["crashed","live"]}',
     accepted,
   ],
+  ['hook hello --end-previous', '', 'DELETE /api/apps/hello/push-hook-secret/previous', accepted],
   ['notifications test hello', '', 'POST /api/apps/hello/notifications/test', accepted],
 ];
 
@@ -169,6 +170,16 @@ TIME                  EVENT  CHANNEL  TO              STATE      ATTEMPTS
   api.answers[`DELETE /api/apps/hello/notifications/contacts/${id}`] = accepted;
   assert.equal((await run(['notifications', 'remove', '3f9c', '-a', 'hello'])).code, 0);
   assert.equal((await run(['notifications', 'remove', 'ffff', '-a', 'hello'])).code, 2);
+});
+
+test('hook --replace gets a new secret, and says until when the old one is valid', async () => {
+  api.answers['POST /api/apps/hello/push-hook-secret/replace'] = {
+    ...{ url: 'https://moorage.test/hook', secret: 's3cret', setup: { github: 'Settings.' } },
+    previous_valid_until: '2026-11-02T08:00:00.000Z',
+  };
+  const { stdout } = await run(['hook', 'hello', '--replace']);
+  assert.match(stdout, /secret +s3cret\nprevious valid until +2026-11-02T08:00:00\.000Z\n/);
+  assert.match(listRequests().at(-1) ?? '', /replace \{"end_previous":false\}$/);
 });
 
 test('notifications webhook shows the secret once', async () => {
