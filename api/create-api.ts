@@ -240,6 +240,7 @@ export function createApi(options: ApiOptions): Api {
     callerSalt: callers.salt,
     ledger: models.ledger,
     fetcher: options.fetcher,
+    listAuthorNews: revenue.listAuthorNews,
     notificationTimes: options.notificationTimes,
     log,
     ending,

@@ -222,12 +222,27 @@ export const tooManyTests: ProblemType = {
     'One test notification of an app is sent within 30 seconds. Try again after the number of seconds in Retry-After.',
 };
 
+export const tooManyContacts: ProblemType = {
+  slug: 'too-many-contacts',
+  status: 409,
+  title: 'Too many contacts',
+  description: 'An app has a limited number of contacts that are notified by mail. Remove one of them first.',
+};
+
+export const tooManyConfirmations: ProblemType = {
+  slug: 'too-many-confirmations',
+  status: 429,
+  title: 'Too many requests for confirmation',
+  description:
+    'The number of mails that ask for a confirmation is limited for each app and each address, so that no one is flooded with them. Try again after the number of seconds in Retry-After.',
+};
+
 export const unknownStopLink: ProblemType = {
   slug: 'unknown-stop-link',
   status: 404,
   title: 'Unknown link',
   description:
-    'This installation did not make the link, or the link was cut off. Copy all of it from the mail. The author of the app can also change notifications with their key.',
+    'This installation did not make the link, the link was cut off, or it has expired. Copy all of it from the mail. The author of the app can also change notifications with their key.',
 };
 
 /** What any request for the private side of an app may be refused with. */

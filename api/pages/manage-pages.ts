@@ -6,13 +6,24 @@ import {
   appCrashesView,
   appLogView,
   auditView,
+  confirmView,
+  hookSecretView,
+  notificationsView,
   ownAppView,
   secretsView,
   settingsView,
   stopView,
+  webhookView,
 } from '../apps/index.ts';
-import { createValidationProblem, type Endpoint, html, type RequestContext } from '../http/index.ts';
-import { type ManageContent, type OwnApp, renderManagePage } from './manage-sections.ts';
+import {
+  createValidationProblem,
+  type Endpoint,
+  html,
+  type RequestContext,
+  type RequestFields,
+} from '../http/index.ts';
+import type { ManageContent, OwnApp, ShownSecret } from './manage-content.ts';
+import { renderManagePage } from './manage-sections.ts';
 import {
   type Calls,
   createPageEndpoint,
@@ -21,10 +32,11 @@ import {
   type EndpointCall,
   redirectTo,
   type Page,
+  type PageInput,
 } from './page.ts';
 import { renderCode, renderErrorSummary, renderTextField } from './parts.ts';
 import type { Session, Sessions } from './session.ts';
-import { readField, type PageSite, type Visit } from './visit.ts';
+import { type PageSite, readField, readList, type Visit } from './visit.ts';
 
 const path = '/apps/{slug}/manage';
 const endpointPath = '/api/apps/{slug}';
@@ -33,8 +45,9 @@ type FormReader = (name: string) => string;
 
 /** An action of the page: the endpoint that it calls, and what of the form it sends. */
 interface PageAction {
-  readonly call: EndpointAction;
-  readonly toBody?: ((read: FormReader) => unknown) | undefined;
+  /** Returns a secret that is shown once, if the endpoint makes one. */
+  readonly call: (...input: Parameters<EndpointAction>) => Promise<ShownSecret | undefined>;
+  readonly toBody?: ((read: FormReader, form: RequestFields) => unknown) | undefined;
   /** Parameters of its path, besides the slug. */
   readonly toParams?: ((read: FormReader) => Readonly<Record<string, string>>) | undefined;
 }
@@ -47,6 +60,7 @@ interface Services {
   readonly readSettings: EndpointCall<z.output<typeof settingsView>> | undefined;
   readonly readLog: EndpointCall<z.output<typeof appLogView>> | undefined;
   readonly readCrashes: EndpointCall<z.output<typeof appCrashesView>> | undefined;
+  readonly readNotifications: EndpointCall<z.output<typeof notificationsView>> | undefined;
   readonly actions: ReadonlyMap<string, PageAction>;
   readonly sessions: Sessions;
 }
@@ -61,7 +75,8 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
     readSettings: calls.find('GET', `${endpointPath}/settings`, settingsView),
     readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
     readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
-    actions: findActions(calls),
+    readNotifications: calls.find('GET', `${endpointPath}/notifications`, notificationsView),
+    actions: new Map([...findActions(calls), ...findSecretActions(calls)]),
     sessions,
   };
   return [
@@ -100,80 +115,113 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
         const session = sessions.read(context.headers);
         if (session === undefined || !sessions.isGenuine(session, readField(form, 'token')))
           return { ...buildSignInPage(slug, undefined, visit, visit.text.manage.ended), status: 403 };
-        const problem = await performAction(services.actions.get(action), { slug, session, read, action }, context);
-        return problem === undefined
+        const sent = { slug, session, read, form, action };
+        const { problem, shown } = await performAction(services.actions.get(action), sent, context);
+        return problem === undefined && shown === undefined
           ? redirectTo(visit.link(toManagePath(slug), { done: action }))
-          : buildManagePage(services, { slug, session, problem }, visit, context);
+          : buildManagePage(services, { slug, session, problem, shown }, visit, context);
       },
     }),
   ];
 }
 
-/** Carries out an action of a form. Returns why it was refused; undefined if it was done, or if there is no such action. */
+interface SentAction {
+  readonly slug: string;
+  readonly session: Session;
+  readonly read: FormReader;
+  readonly form: RequestFields;
+  readonly action: string;
+}
+
+/** What became of an action: why it was refused, or what is shown once. Neither if it was done, or if there is none. */
+interface ActionResult {
+  readonly problem?: Problem | undefined;
+  readonly shown?: ShownSecret | undefined;
+}
+
 async function performAction(
   found: PageAction | undefined,
-  { slug, session, read, action }: { slug: string; session: Session; read: FormReader; action: string },
+  { slug, session, read, form, action }: SentAction,
   context: RequestContext,
-): Promise<Problem | undefined> {
+): Promise<ActionResult> {
   try {
     if (action === 'delete' && read('slug') !== slug) throw createConfirmationProblem(slug);
     const params = { slug, ...found?.toParams?.(read) };
-    await found?.call(context, { params, body: found.toBody?.(read), key: session.key });
-    return undefined;
+    return { shown: await found?.call(context, { params, body: found.toBody?.(read, form), key: session.key }) };
   } catch (error) {
-    if (error instanceof Problem) return error;
+    if (error instanceof Problem) return { problem: error };
     throw error;
   }
 }
 
-const stopPath = '/notifications/stop/{token}';
-
-/**
- * The page behind the link in a mail. Opening it changes nothing, because mail scanners open links; its form stops the mails,
- * and so does the POST of a mail program (RFC 8058).
- */
-export function createStopPages(site: PageSite, calls: Calls): Endpoint[] {
-  const endpoint = '/api/notifications/stop/{token}';
-  const read = calls.find('GET', endpoint, stopView);
-  const stop = calls.find('POST', endpoint, stopView);
-  if (read === undefined || stop === undefined) return [];
-  const shared = { path: stopPath, summary: 'The page that stops mails about an app' };
-  return [
-    createPageEndpoint(site, {
-      ...shared,
-      operation: 'showStopPage',
-      render: async ({ params }, visit, context) => buildStopPage(await read(context, { params }), params, visit),
-    }),
-    createPageEndpoint(site, {
-      ...shared,
-      method: 'POST',
-      operation: 'stopByPage',
-      ignoresForm: true,
-      render: async ({ params }, visit, context) => buildStopPage(await stop(context, { params }), params, visit),
-    }),
-  ];
+/** What a page behind a link in a mail shows, and whether its form was sent. */
+interface LinkState {
+  readonly slug: string;
+  readonly isDone: boolean;
 }
 
-function buildStopPage(
-  { slug, stopped }: z.output<typeof stopView>,
-  params: Readonly<Record<string, string>>,
-  visit: Visit,
-): Page {
-  const { text } = visit;
-  const title = text.manage.stop.title(slug);
-  return {
-    title,
-    isPrivate: true,
-    main: html`<h1>${title}</h1>
-      <p class="lead">${stopped ? text.manage.stop.stopped : text.manage.stop.lead}</p>
-      ${
-        stopped
-          ? ''
-          : html`<form method="post" action="${visit.link(fillPath(stopPath, params))}">
-              <button type="submit">${text.manage.stop.submit}</button>
-            </form>`
-      }`,
-  };
+interface LinkPage {
+  /** Last folder of its path, and the name of its words. */
+  readonly name: 'stop' | 'confirm';
+  readonly operations: readonly [show: string, submit: string];
+  readonly summary: string;
+  readonly find: (method: 'GET' | 'POST', path: string) => EndpointCall<LinkState> | undefined;
+}
+
+/**
+ * The pages behind the links in mails. Opening one changes nothing, because mail scanners open links; its form does, and so
+ * does the POST of a mail program (RFC 8058).
+ */
+export function createMailLinkPages(site: PageSite, calls: Calls): Endpoint[] {
+  const pages: readonly LinkPage[] = [
+    {
+      ...{ name: 'stop', operations: ['showStopPage', 'stopByPage'] },
+      summary: 'The page that stops mails about an app',
+      find: (method, path) => {
+        const call = calls.find(method, path, stopView);
+        return call && (async (...input) => call(...input).then(({ slug, stopped }) => ({ slug, isDone: stopped })));
+      },
+    },
+    {
+      ...{ name: 'confirm', operations: ['showConfirmPage', 'confirmByPage'] },
+      summary: 'The page that confirms an address for mails about an app',
+      find: (method, path) => {
+        const call = calls.find(method, path, confirmView);
+        return (
+          call && (async (...input) => call(...input).then(({ slug, confirmed }) => ({ slug, isDone: confirmed })))
+        );
+      },
+    },
+  ];
+  return pages.flatMap((page) => createMailLinkPage(site, page));
+}
+
+function createMailLinkPage(site: PageSite, { name, operations, summary, find }: LinkPage): Endpoint[] {
+  const path = `/notifications/${name}/{token}`;
+  const [read, submit] = [find('GET', `/api${path}`), find('POST', `/api${path}`)];
+  if (read === undefined || submit === undefined) return [];
+  const render =
+    (call: EndpointCall<LinkState>) =>
+    async ({ params }: PageInput, visit: Visit, context: RequestContext): Promise<Page> => {
+      const { slug, isDone } = await call(context, { params });
+      const text = visit.text.manage.links[name];
+      const title = text.title(slug);
+      const form = html`<form method="post" action="${visit.link(fillPath(path, params))}">
+        <button type="submit">${text.submit}</button>
+      </form>`;
+      const main = html`<h1>${title}</h1>
+        <p class="lead">${isDone ? text.done : text.lead}</p>
+        ${isDone ? '' : form}`;
+      return { title, isPrivate: true, main };
+    };
+  const shared = { path, summary };
+  return [
+    createPageEndpoint(site, { ...shared, operation: operations[0], render: render(read) }),
+    createPageEndpoint(site, {
+      ...{ ...shared, method: 'POST', operation: operations[1], ignoresForm: true },
+      render: render(submit),
+    }),
+  ];
 }
 
 function toManagePath(slug: string): string {
@@ -185,9 +233,34 @@ function findActions(calls: Calls): ReadonlyMap<string, PageAction> {
   return new Map(
     actions.flatMap(([name, method, subpath, sent = {}]) => {
       const call = calls.findAction(method, `${endpointPath}${subpath}`);
-      return call === undefined ? [] : [[name, { call, ...sent }] as const];
+      if (call === undefined) return [];
+      const forget = async (...input: Parameters<EndpointAction>): Promise<undefined> => {
+        await call(...input);
+        return undefined;
+      };
+      return [[name, { call: forget, ...sent }] as const];
     }),
   );
+}
+
+/** The actions whose answers have a secret. */
+function findSecretActions(calls: Calls): ReadonlyMap<string, PageAction> {
+  const setWebhook = calls.find('PUT', `${endpointPath}/notifications/webhook`, webhookView);
+  const showHook = calls.find('POST', `${endpointPath}/push-hook-secret`, hookSecretView);
+  const replaceHook = calls.find('POST', `${endpointPath}/push-hook-secret/replace`, hookSecretView);
+  const found: readonly (readonly [name: string, action: PageAction | undefined])[] = [
+    [
+      'set-webhook',
+      setWebhook && {
+        call: setWebhook,
+        toBody: (read, form) => ({ url: read('url'), events: readList(form, 'events') }),
+      },
+    ],
+    ['show-hook', showHook && { call: showHook }],
+    ['replace-hook', replaceHook && { call: replaceHook, toBody: () => ({ end_previous: false }) }],
+    ['replace-hook-now', replaceHook && { call: replaceHook, toBody: () => ({ end_previous: true }) }],
+  ];
+  return new Map(found.flatMap(([name, action]) => (action === undefined ? [] : [[name, action] as const])));
 }
 
 const toNameParameter = (read: FormReader): Readonly<Record<string, string>> => ({ name: read('name') });
@@ -211,6 +284,16 @@ const actions: readonly (readonly [
   ['delete-secret', 'DELETE', '/secrets/{name}', { toParams: toNameParameter }],
   ['change-settings', 'PUT', '/settings', { toBody: readSettingsForm }],
   ['delete', 'DELETE', ''],
+  ['add-contact', 'POST', '/notifications/contacts', { toBody: (read) => ({ address: read('address') }) }],
+  ['remove-contact', 'DELETE', '/notifications/contacts/{id}', { toParams: (read) => ({ id: read('id') }) }],
+  ['start-mail', 'PUT', '/notifications/mail'],
+  [
+    ...(['choose-mail-events', 'PUT', '/notifications/{channel}/events'] as const),
+    { toParams: () => ({ channel: 'mail' }), toBody: (_read, form) => ({ events: readList(form, 'events') }) },
+  ],
+  ['remove-webhook', 'DELETE', '/notifications/webhook'],
+  ['test-notifications', 'POST', '/notifications/test'],
+  ['end-previous-hook', 'DELETE', '/push-hook-secret/previous'],
 ];
 
 /** The settings in a form; an empty field removes one. */
@@ -291,22 +374,23 @@ function createConfirmationProblem(slug: string): Problem {
 /** @throws Problem (app-private) if the key of the session does not open this app */
 async function buildManagePage(
   services: Services,
-  { slug, session, problem }: { readonly slug: string; readonly session: Session; readonly problem?: Problem },
+  { slug, session, problem, shown }: ActionResult & { readonly slug: string; readonly session: Session },
   visit: Visit,
   context: RequestContext,
 ): Promise<Page> {
   const input = { params: { slug }, key: session.key };
   const app: OwnApp = await services.readApp(context, input);
   const search = readField(visit.query, 'search') ?? '';
-  const [audit, secrets, settings, log, crashes] = await Promise.all([
+  const [audit, secrets, settings, log, crashes, notifications] = await Promise.all([
     services.readAudit?.(context, { ...input, query: { limit: '20' } }),
     services.readSecrets?.(context, input),
     services.readSettings?.(context, input),
     services.readLog?.(context, { ...input, query: { tail: '200', ...(search === '' ? {} : { search }) } }),
     services.readCrashes?.(context, input),
+    services.readNotifications?.(context, input),
   ]);
   const content: ManageContent = {
-    ...{ slug, app, audit, secrets, settings, log, crashes, search, problem },
+    ...{ slug, app, audit, secrets, settings, log, crashes, notifications, search, problem, shown },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,
     actions: new Set(services.actions.keys()),

@@ -1,8 +1,7 @@
 // What the author's page of an app shows: control, releases, secrets, settings, log, crashes, the audit log and the end.
-import type { z } from 'zod';
-import type { Problem } from '../../lib/problem.ts';
-import type { appCrashesView, appLogView, auditView, ownAppView, secretsView, settingsView } from '../apps/index.ts';
 import { type Html, html } from '../http/index.ts';
+import { type ActionName, type ManageContent, renderAction, renderHidden } from './manage-content.ts';
+import { renderNotifications } from './manage-notifications.ts';
 import type { Page } from './page.ts';
 import {
   renderAuthored,
@@ -18,32 +17,7 @@ import {
 } from './parts.ts';
 import type { Visit } from './visit.ts';
 
-export type OwnApp = z.output<typeof ownAppView>;
-
-/** What the page is made of; a part that this installation does not have is undefined. */
-export interface ManageContent {
-  readonly slug: string;
-  readonly app: OwnApp;
-  readonly audit: z.output<typeof auditView> | undefined;
-  readonly secrets: z.output<typeof secretsView> | undefined;
-  readonly settings: z.output<typeof settingsView> | undefined;
-  readonly log: z.output<typeof appLogView> | undefined;
-  readonly crashes: z.output<typeof appCrashesView> | undefined;
-  /** What the log is searched for. */
-  readonly search: string;
-  /** Why the last action was refused. */
-  readonly problem: Problem | undefined;
-  /** The action that was carried out. */
-  readonly done: string | undefined;
-  /** Address of the page, to which its forms are sent. */
-  readonly path: string;
-  /** Token of the session. */
-  readonly token: string;
-  /** Actions that this installation offers. */
-  readonly actions: ReadonlySet<string>;
-}
-
-const formFields = ['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug'];
+const formFields = ['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug', 'address', 'url'];
 
 export function renderManagePage(content: ManageContent, visit: Visit): Page {
   const { slug, app, problem, done, actions } = content;
@@ -58,6 +32,7 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
         ${renderBadge(app.status, visit)}
       </div>
       ${problem === undefined ? '' : renderErrorSummary(text.manage.refused, problem, formFields, visit)}
+      ${renderShownSecret(content, visit)}
       ${isDone ? html`<p class="notice live" role="status">${text.manage.done}</p>` : ''}
       ${renderFacts([
         [text.app.source, app.repository],
@@ -68,31 +43,22 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
       </p>
       ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderLog(content, visit)}
       ${renderCrashes(content, visit)} ${renderSecrets(content, visit)} ${renderSettings(content, visit)}
-      ${renderAudit(content, visit)} ${renderEnd(content, visit)}
+      ${renderHook(content, visit)} ${renderNotifications(content, visit)} ${renderAudit(content, visit)}
+      ${renderEnd(content, visit)}
       <form method="post" action="${content.path}">
         <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
       </form>`,
   };
 }
 
-type ActionName = keyof Visit['text']['manage']['actions'];
-
-/** A form with the button of an action; nothing if this installation does not offer it. */
-function renderAction(
-  { path, token, actions }: ManageContent,
-  name: ActionName,
-  { text }: Visit,
-  fields: Html = html``,
-): Html {
-  if (!actions.has(name)) return html``;
-  return html`<form method="post" action="${path}">
-    <input type="hidden" name="token" value="${token}" />${fields}
-    <button type="submit" class="quiet" name="action" value="${name}">${text.manage.actions[name]}</button>
-  </form>`;
-}
-
-function renderHidden(name: string, value: string): Html {
-  return html`<input type="hidden" name="${name}" value="${value}" />`;
+function renderShownSecret({ shown }: ManageContent, visit: Visit): Html {
+  if (shown === undefined) return html``;
+  const { text } = visit;
+  return html`<section class="notice live" role="status" aria-labelledby="shown">
+    <h2 id="shown">${text.manage.secretOnce}</h2>
+    ${renderCode(shown.secret, text.manage.secretOnce)}
+    <p>${renderEnglish(shown.message, visit)}</p>
+  </section>`;
 }
 
 function renderControl(content: ManageContent, visit: Visit): Html {
@@ -231,6 +197,17 @@ ${env.map(({ name, value }) => `${name}=${value}`).join('\n')}</textarea>
       </div>
       <button type="submit" name="action" value="change-settings">${text.manage.actions['change-settings']}</button>
     </form>
+  </section>`;
+}
+
+function renderHook(content: ManageContent, visit: Visit): Html {
+  const { text } = visit;
+  const names: ActionName[] = ['show-hook', 'replace-hook', 'replace-hook-now', 'end-previous-hook'];
+  if (!names.some((name) => content.actions.has(name))) return html``;
+  return html`<section aria-labelledby="hook">
+    <h2 id="hook">${text.manage.hook}</h2>
+    <p>${text.manage.hookLead}</p>
+    <div class="actions">${names.map((name) => renderAction(content, name, visit))}</div>
   </section>`;
 }
 

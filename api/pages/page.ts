@@ -151,7 +151,7 @@ export class Calls {
 
   /** Finds the endpoint whose output schema is `output`; undefined if this installation does not have it. */
   find<Output extends z.ZodType>(
-    method: 'GET' | 'POST',
+    method: 'GET' | 'POST' | 'PUT',
     path: string,
     output: Output,
   ): EndpointCall<z.output<Output>> | undefined {

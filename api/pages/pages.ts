@@ -11,7 +11,7 @@ import { createAuthorPages } from './author-pages.ts';
 import { createAppPages } from './app-page.ts';
 import { createBenchPages } from './bench-pages.ts';
 import { createGuidePages } from './guide-pages.ts';
-import { createManagePages, createStopPages } from './manage-pages.ts';
+import { createManagePages, createMailLinkPages } from './manage-pages.ts';
 import { createSessions } from './session.ts';
 import { createRankPages } from './rank-page.ts';
 import { createComparePages } from './compare-pages.ts';
@@ -58,7 +58,7 @@ export function startPages({ offer, endpoints, models, secret }: PagesOptions): 
     ...createComparePages(site, calls, models),
     ...createAuthorPages(site, calls),
     ...createManagePages(site, calls, createSessions(secret)),
-    ...createStopPages(site, calls),
+    ...createMailLinkPages(site, calls),
     ...createReconciliationPages(site, calls),
   ];
   for (const { path } of pages) paths.add(path);

@@ -15,6 +15,14 @@ import {
   suspend,
 } from './commands/apps.ts';
 import { buildLog, logs, plan, submit, verify } from './commands/builds.ts';
+import {
+  notificationsAdd,
+  notificationsEvents,
+  notificationsList,
+  notificationsRemove,
+  notificationsTest,
+  notificationsWebhook,
+} from './commands/notifications.ts';
 import { envList, envSet, envUnset, secretsList, secretsSet, secretsUnset, settings } from './commands/settings.ts';
 import type { Command } from './program.ts';
 
@@ -43,6 +51,12 @@ export const commands: readonly Command[] = [
   envSet,
   envUnset,
   settings,
+  notificationsList,
+  notificationsAdd,
+  notificationsRemove,
+  notificationsWebhook,
+  notificationsEvents,
+  notificationsTest,
   hook,
   audit,
   exportApp,

@@ -8,13 +8,14 @@ import type { App, AppIndex } from '../hosted-apps.ts';
 import { rememberSecret } from '../logs/fingerprints.ts';
 import { type LogSettings, startLogs } from '../logs/start.ts';
 import type { MailSettings } from '../notifications/mail.ts';
-import { type NotificationTimes, startNotifications } from '../notifications/start.ts';
+import { type NotificationsOptions, type NotificationTimes, startNotifications } from '../notifications/start.ts';
 import { AuthorAccess, type AuthorAccessOptions } from './access.ts';
 import { AuditLog } from './audit.ts';
 import type { WriteControl } from './control.ts';
 import { createDeletionEndpoints } from './deletion.ts';
 import { type AuthorServices, createAuthorAppEndpoints } from './endpoints.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
+import { HookVersions } from './push-hook-secrets.ts';
 import { createReleaseEndpoints } from './releases.ts';
 import { createSecretEndpoints } from './secrets.ts';
 import { createSettingEndpoints } from './settings.ts';
@@ -46,6 +47,8 @@ export interface AuthorSideOptions {
   readonly callerSalt: string;
   readonly ledger: LedgerHandle;
   readonly fetcher: Fetcher;
+  /** Statements and payouts of the last week. */
+  readonly listAuthorNews: NotificationsOptions['listAuthorNews'];
   /** For tests. */
   readonly notificationTimes?: Partial<NotificationTimes> | undefined;
   readonly log: Logger;
@@ -67,6 +70,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
   const audit = new AuditLog(() => ledger.get().database);
   const access = new AuthorAccess({ apps, lookUpKeys, audit });
   const polls = new PushPolls({ writeControl, log });
+  const versions = new HookVersions(() => ledger.get().database);
   const logs = options.logs && startLogs({ ...options.logs, ...{ apps, access, ledger, log } });
   const logKey = options.logs?.key;
   const storeFingerprint =
@@ -89,7 +93,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
       ...createSecretEndpoints(services),
       ...createSettingEndpoints(services),
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
-      ...createPushHookEndpoints(services, { baseUrl, secret, polls }),
+      ...createPushHookEndpoints(services, { baseUrl, secret, polls, versions }),
       ...notifications.endpoints,
       ...(logs?.endpoints ?? []),
     ],

@@ -195,29 +195,43 @@ export const logout = defineCommand({
 const pushHook = z.looseObject({
   url: z.string(),
   secret: z.string(),
+  previous_valid_until: z.string().optional(),
   setup: z.record(z.string(), z.string()).default({}),
 });
 
 export const hook = defineCommand({
   name: 'hook',
   group: 'Keys and records',
-  summary: 'Get the address and the secret of a push hook for the git host',
-  details: ['With the hook, the git host reports each push, and a new commit is built within seconds.'],
+  summary: 'Get or replace the secret of the push hook for the git host',
+  details: [
+    'With the hook, the git host reports each push, and a new commit is built within seconds.',
+    'With --replace, there is a new secret. The old one stays valid for 24 hours, unless --end-previous ends it immediately. Alone, --end-previous ends the old secret after a replacement.',
+  ],
   arguments: [appArgument],
-  options: { app: appOption },
-  examples: ['hook', 'hook octo/hello'],
+  options: {
+    replace: { type: 'boolean', default: false, about: 'make a new secret' },
+    'end-previous': { type: 'boolean', default: false, about: 'end the old secret immediately' },
+    app: appOption,
+  },
+  examples: ['hook', 'hook octo/hello', 'hook octo/hello --replace'],
   run: async ({ values, positionals: [name] }, session) => {
     const { api, slug } = await chooseApp(session, name, values.app);
-    const made = await api.call({
-      method: 'POST',
-      path: `/api/apps/${slug}/push-hook-secret`,
-      schema: pushHook,
-      feature: 'push hooks',
-    });
+    const path = `/api/apps/${slug}/push-hook-secret`;
+    const feature = 'push hooks';
+    if (values['end-previous'] && !values.replace) {
+      const ended = await api.call({ method: 'DELETE', path: `${path}/previous`, schema: anyAnswer, feature });
+      session.terminal.printResult(ended, () => toHarmlessText(ended.message ?? 'The previous secret is ended.'));
+      return undefined;
+    }
+    const request = values.replace
+      ? { path: `${path}/replace`, body: { end_previous: values['end-previous'] } }
+      : { path };
+    const made = await api.call({ method: 'POST', ...request, schema: pushHook, feature });
     session.terminal.printResult(made, () => [
       ...formatFields([
         ['url', made.url],
         ['secret', made.secret],
+        ['previous valid until', made.previous_valid_until],
       ]),
       '',
       'Where to enter them:',

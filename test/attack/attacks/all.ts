@@ -1,7 +1,9 @@
 // Every attack, in groups.
 import type { Attack } from '../attack.ts';
 import { appAttacks } from './apps.ts';
-import { authorAttacks } from './authors.ts';
+import { authorDataAttacks } from './author-data.ts';
+import { authorKeyAttacks, staleKeyAttacks } from './author-keys.ts';
+import { authorNoticeAttacks } from './author-notices.ts';
 import { buildAttacks } from './builds.ts';
 import { callerAttacks } from './callers.ts';
 import { installationAttacks } from './installation.ts';
@@ -21,7 +23,7 @@ export const quickAttacks: readonly Attack[] = [
 /** Each group waits for builds of its own most of the time, so the groups are tried at the same time, after the quick attacks. */
 export const hostingAttacks: readonly (readonly Attack[])[] = [
   buildAttacks,
-  authorAttacks,
+  [...authorKeyAttacks, ...authorDataAttacks, ...authorNoticeAttacks, ...staleKeyAttacks],
   installationAttacks,
   secretAttacks,
   appAttacks,

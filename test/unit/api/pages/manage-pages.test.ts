@@ -145,3 +145,37 @@ test('attack: a cookie that was made up, changed, or has expired is no session',
   now += 3_600_000;
   assert.equal(read(cookie), undefined);
 });
+
+test('an author sets the webhook by form, sees its secret once, and chooses events by check boxes', async () => {
+  const { cookie, token } = await signIn();
+  assert.match((await open(cookie)).text, /<h2 id="notifications">Notifications<\/h2>/);
+  const url = 'https://93.184.216.34/hooks/x';
+  const body = new URLSearchParams([
+    ...Object.entries({ action: 'set-webhook', token, url }),
+    ...['live', 'crashed'].map((kind) => ['events', kind]),
+  ] as [string, string][]);
+  const response = await sample.request('/apps/mine/manage', {
+    method: 'POST',
+    headers: { accept: 'text/html', 'content-type': 'application/x-www-form-urlencoded', cookie },
+    body: body.toString(),
+  });
+  assert.equal(response.status, 200);
+  assert.match(await response.text(), /This secret is shown once[^]*whsec_[A-Za-z0-9+/]{43}=/);
+  const { text } = await open(cookie);
+  assert.doesNotMatch(text, /whsec_/);
+  assert.match(text, /value="https:\/\/93\.184\.216\.34\/hooks\/x"/);
+  const boxes = [...text.matchAll(/id="webhook-(\w+)"[^>]*?(checked)?\s*\/>/g)].map(([, kind, checked]) => [
+    kind,
+    checked,
+  ]);
+  assert.deepEqual(
+    boxes.filter(([, checked]) => checked !== undefined).map(([kind]) => kind),
+    ['live', 'crashed'],
+  );
+  const removed = await send({ action: 'remove-webhook', token }, { cookie });
+  assert.equal(removed.headers.get('location'), '/apps/mine/manage?done=remove-webhook');
+  assert.doesNotMatch((await open(cookie)).text, /value="https:/);
+  const refused = await send({ action: 'set-webhook', token, url: 'https://10.0.0.1/' }, { cookie });
+  assert.equal(refused.status, 400, 'no events');
+  assert.equal((await send({ action: 'set-webhook', url }, { cookie })).status, 403, 'no token');
+});

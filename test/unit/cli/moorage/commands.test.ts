@@ -109,6 +109,21 @@ const cases: readonly (readonly [string, string, string, object])[] = [
     accepted,
   ],
   ['secrets unset API_KEY -a hello', '', 'DELETE /api/apps/hello/secrets/API_KEY', accepted],
+  [
+    'notifications add ops@example.org -a hello',
+    '',
+    'POST /api/apps/hello/notifications/contacts {"address":"ops@example.org"}',
+    accepted,
+  ],
+  ['notifications remove webhook -a hello', '', 'DELETE /api/apps/hello/notifications/webhook', accepted],
+  [
+    'notifications events mail crashed live -a hello',
+    '',
+    'PUT /api/apps/hello/notifications/mail/events {"events":["crashed","live"]}',
+    accepted,
+  ],
+  ['hook hello --end-previous', '', 'DELETE /api/apps/hello/push-hook-secret/previous', accepted],
+  ['notifications test hello', '', 'POST /api/apps/hello/notifications/test', accepted],
 ];
 
 test.each(cases)('%s', async (line, input, request, answer) => {
@@ -118,6 +133,61 @@ test.each(cases)('%s', async (line, input, request, answer) => {
   assert.equal(listRequests().at(-1), request);
   const json = await run([...line.split(' '), '--json'], input);
   assert.deepEqual([json.code, JSON.parse(json.stdout)], [0, answer]);
+});
+
+test('notifications list shows who gets what, and remove finds a contact by the beginning of its id', async () => {
+  const id = '3f9c0a12'.repeat(4);
+  api.answers['GET /api/apps/hello/notifications'] = {
+    events: ['live', 'crashed'],
+    mail: { sent: true, to: 'm…@example.org', events: ['live', 'crashed'] },
+    contacts: [{ id, to: 'o…@example.org', sent: false, reason: 'The address is not confirmed yet.' }],
+    webhook: { url: 'https://hooks.test/', events: ['crashed'] },
+    deliveries: [
+      {
+        at: '2026-11-01T08:00:00Z',
+        type: 'live',
+        channel: 'mail',
+        to: 'm…@example.org',
+        state: 'delivered',
+        attempts: 1,
+      },
+    ],
+  };
+  const { code, stdout } = await run(['notifications', 'list', 'hello']);
+  assert.equal(code, 0);
+  assert.equal(
+    stdout,
+    `mail                   m…@example.org
+events of mails        all
+contact 3f9c0a12       o…@example.org: The address is not confirmed yet.
+webhook                https://hooks.test/
+events of the webhook  crashed
+
+TIME                  EVENT  CHANNEL  TO              STATE      ATTEMPTS
+2026-11-01 08:00:00Z  live   mail     m…@example.org  delivered  1
+`,
+  );
+  api.answers[`DELETE /api/apps/hello/notifications/contacts/${id}`] = accepted;
+  assert.equal((await run(['notifications', 'remove', '3f9c', '-a', 'hello'])).code, 0);
+  assert.equal((await run(['notifications', 'remove', 'ffff', '-a', 'hello'])).code, 2);
+});
+
+test('hook --replace gets a new secret, and says until when the old one is valid', async () => {
+  api.answers['POST /api/apps/hello/push-hook-secret/replace'] = {
+    ...{ url: 'https://moorage.test/hook', secret: 's3cret', setup: { github: 'Settings.' } },
+    previous_valid_until: '2026-11-02T08:00:00.000Z',
+  };
+  const { stdout } = await run(['hook', 'hello', '--replace']);
+  assert.match(stdout, /secret +s3cret\nprevious valid until +2026-11-02T08:00:00\.000Z\n/);
+  assert.match(listRequests().at(-1) ?? '', /replace \{"end_previous":false\}$/);
+});
+
+test('notifications webhook shows the secret once', async () => {
+  api.answers['PUT /api/apps/hello/notifications/webhook'] = { url: 'https://hooks.test/', secret: 'whsec_x' };
+  const { stdout } = await run(['notifications', 'webhook', 'https://hooks.test/', '--event', 'live', '-a', 'hello']);
+  assert.equal(stdout, 'url     https://hooks.test/\nsecret  whsec_x\n');
+  const [request] = listRequests().slice(-1);
+  assert.equal(request, 'PUT /api/apps/hello/notifications/webhook {"url":"https://hooks.test/","events":["live"]}');
 });
 
 test('status prints fields, and the whole answer as JSON', async () => {
