@@ -125,7 +125,7 @@ export const appKeyRequired: ProblemType = {
   status: 401,
   title: 'Author key required',
   description:
-    'Only the author of the app may see or change this. POST /api/apps/{slug}/keys gives you a key and a line of text. Commit the line to the file .moorage-owner at the top of the default branch, and send the key as `Authorization: Bearer mak-…`. Nothing is stored here until you commit it, and removing the line revokes the key.',
+    'Only the author of the app, and holders of a token from them, may see or change this. POST /api/apps/{slug}/keys gives you a key and a line of text. Commit the line to the file .moorage-owner at the top of the default branch, and send the key as `Authorization: Bearer mak-…`. Nothing is stored here until you commit it, and removing the line revokes the key.',
 };
 
 export const appPrivate: ProblemType = {
@@ -133,7 +133,7 @@ export const appPrivate: ProblemType = {
   status: 404,
   title: 'Nothing to show',
   description:
-    'This part of an app is shown only to its author. The key in the request is none of the newest reviewed commit of its repository.',
+    'This part of an app is shown only to its author. The key in the request is none of the newest reviewed commit of its repository, or the token is none of the app, has ended, or was made with such a key.',
 };
 
 export const notAuthor: ProblemType = {
@@ -141,7 +141,29 @@ export const notAuthor: ProblemType = {
   status: 403,
   title: 'Not the author of the app',
   description:
-    'The newest commit of the default branch has no line of this key in .moorage-owner. Nothing was changed.',
+    'The newest commit of the default branch has no line of this key in .moorage-owner, or the token is none of the app, has ended, or was made with such a key. Nothing was changed.',
+};
+
+export const missingScope: ProblemType = {
+  slug: 'missing-scope',
+  status: 403,
+  title: 'Missing scope',
+  description:
+    'The token is valid, and has not the scope that this needs: `scope` names it. `owner` and `key` mean that no token has it. The author can make a token with other scopes, or send their key. Nothing was changed.',
+};
+
+export const unknownToken: ProblemType = {
+  slug: 'unknown-token',
+  status: 404,
+  title: 'Unknown token',
+  description: 'The app has no token of this id. GET /api/apps/{slug}/tokens lists them.',
+};
+
+export const tooManyTokens: ProblemType = {
+  slug: 'too-many-tokens',
+  status: 409,
+  title: 'Too many tokens',
+  description: 'An app has a limited number of tokens that have not ended. Revoke one that is no longer used.',
 };
 
 export const tooManyWrongKeys: ProblemType = {

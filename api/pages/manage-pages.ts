@@ -1,4 +1,4 @@
-// The page on which an author runs an app: sign-in with the author key, and what each of its forms does. A form carries the
+// The page on which an author runs an app: sign-in with the author key or a token, and what each of its forms does. A form carries the
 // token of the session, and calls the endpoint that programs call.
 import type { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
@@ -6,12 +6,20 @@ import {
   appCrashesView,
   appLogView,
   auditView,
+  createdTokenView,
   ownAppView,
   secretsView,
   settingsView,
   stopView,
+  tokensView,
 } from '../apps/index.ts';
-import { createValidationProblem, type Endpoint, html, type RequestContext } from '../http/index.ts';
+import {
+  createValidationProblem,
+  type Endpoint,
+  html,
+  type RequestContext,
+  type RequestFields,
+} from '../http/index.ts';
 import { type ManageContent, type OwnApp, renderManagePage } from './manage-sections.ts';
 import {
   type Calls,
@@ -29,11 +37,13 @@ import { readField, type PageSite, type Visit } from './visit.ts';
 const path = '/apps/{slug}/manage';
 const endpointPath = '/api/apps/{slug}';
 
-type FormReader = (name: string) => string;
+type FormReader = ((name: string) => string) & { readonly list: (name: string) => string[] };
 
 /** An action of the page: the endpoint that it calls, and what of the form it sends. */
 interface PageAction {
   readonly call: EndpointAction;
+  /** What a token needs for it. */
+  readonly scope: string | undefined;
   readonly toBody?: ((read: FormReader) => unknown) | undefined;
   /** Parameters of its path, besides the slug. */
   readonly toParams?: ((read: FormReader) => Readonly<Record<string, string>>) | undefined;
@@ -47,6 +57,8 @@ interface Services {
   readonly readSettings: EndpointCall<z.output<typeof settingsView>> | undefined;
   readonly readLog: EndpointCall<z.output<typeof appLogView>> | undefined;
   readonly readCrashes: EndpointCall<z.output<typeof appCrashesView>> | undefined;
+  readonly readTokens: EndpointCall<z.output<typeof tokensView>> | undefined;
+  readonly createToken: EndpointCall<z.output<typeof createdTokenView>> | undefined;
   readonly actions: ReadonlyMap<string, PageAction>;
   readonly sessions: Sessions;
 }
@@ -61,6 +73,8 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
     readSettings: calls.find('GET', `${endpointPath}/settings`, settingsView),
     readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
     readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
+    readTokens: calls.find('GET', `${endpointPath}/tokens`, tokensView),
+    createToken: calls.find('POST', `${endpointPath}/tokens`, createdTokenView),
     actions: findActions(calls),
     sessions,
   };
@@ -71,12 +85,13 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
       summary: 'The page on which an author runs an app',
       async render({ params: { slug = '' } }, visit, context) {
         const session = sessions.read(context.headers);
-        if (session === undefined) return buildSignInPage(slug, undefined, visit);
+        if (session === undefined) return buildSignInPage({ slug }, visit);
         try {
           return await buildManagePage(services, { slug, session }, visit, context);
         } catch (error) {
-          // The key is another app's, or its line was removed.
-          if (error instanceof Problem && error.type.status === 404) return buildSignInPage(slug, error, visit);
+          // The key is another app's, its line was removed, or it is a token that may not read.
+          if (error instanceof Problem && [403, 404].includes(error.type.status))
+            return buildSignInPage({ slug, problem: error }, visit);
           throw error;
         }
       },
@@ -88,25 +103,80 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
       summary: 'What an author does with an app, by form',
       formLimit: 256 * 1024,
       async render({ params: { slug = '' }, form }, visit, context) {
-        const read = (name: string): string => {
-          const text = (readField(form, name) ?? '').replaceAll('\r\n', '\n');
-          // The spaces of a secret may matter.
-          return name === 'value' ? text : text.trim();
-        };
+        const read = createFormReader(form);
         const action = read('action');
         const here = visit.link(toManagePath(slug));
         if (action === 'sign-in') return signIn(services, slug, read('key'), visit, context);
         if (action === 'sign-out') return redirectWithCookie(here, sessions.end());
         const session = sessions.read(context.headers);
-        if (session === undefined || !sessions.isGenuine(session, readField(form, 'token')))
-          return { ...buildSignInPage(slug, undefined, visit, visit.text.manage.ended), status: 403 };
+        if (session === undefined || !sessions.isGenuine(session, readField(form, 'token'))) {
+          const page = buildSignInPage({ slug, notice: visit.text.manage.ended }, visit);
+          return { ...page, status: 403 };
+        }
+        if (action === 'create-token' && services.createToken !== undefined)
+          return await createToken(services, { slug, session, read }, visit, context);
         const problem = await performAction(services.actions.get(action), { slug, session, read, action }, context);
         return problem === undefined
           ? redirectTo(visit.link(toManagePath(slug), { done: action }))
-          : buildManagePage(services, { slug, session, problem }, visit, context);
+          : buildRefusalPage(services, { slug, session, problem }, visit, context);
       },
     }),
   ];
+}
+
+function createFormReader(form: RequestFields): FormReader {
+  const read = (name: string): string => {
+    const text = (readField(form, name) ?? '').replaceAll('\r\n', '\n');
+    // The spaces of a secret may matter.
+    return name === 'value' ? text : text.trim();
+  };
+  const list = (name: string): string[] => (Object.hasOwn(form, name) ? [form[name] ?? []].flat() : []);
+  return Object.assign(read, { list });
+}
+
+/** Makes a token, and shows it on the page: it is in no address, and shown once. */
+async function createToken(
+  services: Services,
+  { slug, session, read }: { slug: string; session: Session; read: FormReader },
+  visit: Visit,
+  context: RequestContext,
+): Promise<Page> {
+  const days = read('expires_in_days');
+  const body = {
+    name: read('token-name'),
+    scopes: read.list('scopes'),
+    ...(days === '' ? {} : { expires_in_days: Number(days) }),
+  };
+  try {
+    const created = await services.createToken?.(context, { params: { slug }, key: session.key, body });
+    return await buildManagePage(services, { slug, session, created }, visit, context);
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return buildRefusalPage(services, { slug, session, problem: renameTokenField(error) }, visit, context);
+  }
+}
+
+/** The page with why an action was refused; the sign-in page if the session does not even open the app any more. */
+async function buildRefusalPage(
+  services: Services,
+  state: ManageState & { readonly problem: Problem },
+  visit: Visit,
+  context: RequestContext,
+): Promise<Page> {
+  try {
+    return await buildManagePage(services, state, visit, context);
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return buildSignInPage({ slug: state.slug, problem: state.problem }, visit);
+  }
+}
+
+/** The page has another field that is called `name`. */
+function renameTokenField(problem: Problem): Problem {
+  if (problem.errors.length === 0) return problem;
+  return createValidationProblem(
+    problem.errors.map((error) => (error.field === 'name' ? { ...error, field: 'token-name' } : error)),
+  );
 }
 
 /** Carries out an action of a form. Returns why it was refused; undefined if it was done, or if there is no such action. */
@@ -184,8 +254,9 @@ function toManagePath(slug: string): string {
 function findActions(calls: Calls): ReadonlyMap<string, PageAction> {
   return new Map(
     actions.flatMap(([name, method, subpath, sent = {}]) => {
-      const call = calls.findAction(method, `${endpointPath}${subpath}`);
-      return call === undefined ? [] : [[name, { call, ...sent }] as const];
+      const endpoint = `${endpointPath}${subpath}`;
+      const call = calls.findAction(method, endpoint);
+      return call === undefined ? [] : [[name, { call, scope: calls.findScope(method, endpoint), ...sent }] as const];
     }),
   );
 }
@@ -197,7 +268,7 @@ const actions: readonly (readonly [
   name: string,
   method: 'POST' | 'PUT' | 'DELETE',
   subpath: string,
-  sent?: Omit<PageAction, 'call'>,
+  sent?: Omit<PageAction, 'call' | 'scope'>,
 ])[] = [
   ['restart', 'POST', '/restart'],
   ['suspend', 'POST', '/suspend'],
@@ -210,6 +281,8 @@ const actions: readonly (readonly [
   ['set-secret', 'PUT', '/secrets/{name}', { toParams: toNameParameter, toBody: (read) => ({ value: read('value') }) }],
   ['delete-secret', 'DELETE', '/secrets/{name}', { toParams: toNameParameter }],
   ['change-settings', 'PUT', '/settings', { toBody: readSettingsForm }],
+  ['create-token', 'POST', '/tokens'],
+  ['revoke-token', 'DELETE', '/tokens/{id}', { toParams: (read) => ({ id: read('id') }) }],
   ['delete', 'DELETE', ''],
 ];
 
@@ -233,19 +306,19 @@ function readSettingsForm(read: FormReader): unknown {
 }
 
 async function signIn(
-  { readApp, sessions }: Services,
+  services: Services,
   slug: string,
   key: string,
   visit: Visit,
   context: RequestContext,
 ): Promise<Page | Response> {
   try {
-    await readApp(context, { params: { slug }, key });
+    await services.readApp(context, { params: { slug }, key });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    return buildSignInPage(slug, error, visit);
+    return buildSignInPage({ slug, problem: error }, visit);
   }
-  return redirectWithCookie(visit.link(toManagePath(slug)), sessions.begin(key));
+  return redirectWithCookie(visit.link(toManagePath(slug)), services.sessions.begin(key));
 }
 
 function redirectWithCookie(location: string, cookie: string): Response {
@@ -254,7 +327,13 @@ function redirectWithCookie(location: string, cookie: string): Response {
   return response;
 }
 
-function buildSignInPage(slug: string, problem: Problem | undefined, visit: Visit, notice?: string): Page {
+interface SignInState {
+  readonly slug: string;
+  readonly problem?: Problem;
+  readonly notice?: string;
+}
+
+function buildSignInPage({ slug, problem, notice }: SignInState, visit: Visit): Page {
   const { text, site } = visit;
   const lines = [
     `curl -X POST ${site.baseUrl}/api/apps/${encodeURIComponent(slug)}/keys`,
@@ -288,28 +367,42 @@ function createConfirmationProblem(slug: string): Problem {
   return createValidationProblem([{ in: 'body', field: 'slug', message, fix: `Enter ${slug}.` }]);
 }
 
-/** @throws Problem (app-private) if the key of the session does not open this app */
+interface ManageState {
+  readonly slug: string;
+  readonly session: Session;
+  readonly problem?: Problem;
+  /** The token that was just made. */
+  readonly created?: z.output<typeof createdTokenView> | undefined;
+}
+
+/** @throws Problem (app-private, missing-scope) if the key of the session does not open this app */
 async function buildManagePage(
   services: Services,
-  { slug, session, problem }: { readonly slug: string; readonly session: Session; readonly problem?: Problem },
+  { slug, session, problem, created }: ManageState,
   visit: Visit,
   context: RequestContext,
 ): Promise<Page> {
   const input = { params: { slug }, key: session.key };
   const app: OwnApp = await services.readApp(context, input);
   const search = readField(visit.query, 'search') ?? '';
-  const [audit, secrets, settings, log, crashes] = await Promise.all([
+  const allowed = new Set(app.allowed);
+  const canReadLogs = allowed.has('logs');
+  const [audit, secrets, settings, log, crashes, tokens] = await Promise.all([
     services.readAudit?.(context, { ...input, query: { limit: '20' } }),
     services.readSecrets?.(context, input),
     services.readSettings?.(context, input),
-    services.readLog?.(context, { ...input, query: { tail: '200', ...(search === '' ? {} : { search }) } }),
-    services.readCrashes?.(context, input),
+    canReadLogs
+      ? services.readLog?.(context, { ...input, query: { tail: '200', ...(search === '' ? {} : { search }) } })
+      : undefined,
+    canReadLogs ? services.readCrashes?.(context, input) : undefined,
+    allowed.has('owner') ? services.readTokens?.(context, input) : undefined,
   ]);
+  const actionNames = [...services.actions].filter(([, { scope }]) => scope === undefined || allowed.has(scope));
   const content: ManageContent = {
-    ...{ slug, app, audit, secrets, settings, log, crashes, search, problem },
+    ...{ slug, app, audit, secrets, settings, log, crashes, tokens, created, search, problem },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,
-    actions: new Set(services.actions.keys()),
+    actions: new Set(actionNames.map(([name]) => name)),
     done: readField(visit.query, 'done'),
   };
   return renderManagePage(content, visit);

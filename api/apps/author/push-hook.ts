@@ -37,7 +37,7 @@ function createSecretEndpoint({ access }: AuthorServices, { baseUrl, secret }: P
     tag: 'apps',
     summary: 'Get the address and the secret of the push hook',
     description:
-      'With them, a git forge reports each push, and the commit is built immediately. The secret belongs to this app and is the same each time; it can request a look at the repository and nothing else. Needs an author key.',
+      'With them, a git forge reports each push, and the commit is built immediately. The secret belongs to this app and is the same each time; it can request a look at the repository and nothing else.',
     params: slugParams,
     output: z.object({
       url: z.string(),
@@ -49,7 +49,7 @@ function createSecretEndpoint({ access }: AuthorServices, { baseUrl, secret }: P
     outputDescription: 'The address, the secret, and where to enter them.',
     problems: [...changeProblems, hooksUnconfigured],
     handler: async ({ params: { slug } }, context) =>
-      access.act(slug, context, { action: 'show-push-hook-secret' }, ({ app }) => {
+      access.act(slug, context, { operation: 'getPushHookSecret', action: 'show-push-hook-secret' }, ({ app }) => {
         const hookSecret = derivePushHookSecret(app.metadata.uid, assertConfigured(secret));
         const url = `${baseUrl}/api/apps/${slug}/push-hook`;
         return Promise.resolve({ url, secret: hookSecret, setup: describeSetup(url) });

@@ -1,7 +1,7 @@
 // Starts what authors run their apps with: their access, the audit log, and all endpoints of an app's private side.
 import type { AppsSite } from '../../../crds/names.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
-import type { LedgerHandle } from '../../billing/index.ts';
+import type { LedgerHandle, OpenLedger } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import type { Fetcher } from '../../tools/index.ts';
 import type { App, AppIndex } from '../hosted-apps.ts';
@@ -16,8 +16,10 @@ import { createDeletionEndpoints } from './deletion.ts';
 import { type AuthorServices, createAuthorAppEndpoints } from './endpoints.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
 import { createReleaseEndpoints } from './releases.ts';
+import { applyPermissions } from './scopes.ts';
 import { createSecretEndpoints } from './secrets.ts';
 import { createSettingEndpoints } from './settings.ts';
+import { createTokenEndpoints, TokenStore } from './tokens.ts';
 
 /** What the cluster does for authors. */
 export interface AuthorCluster {
@@ -61,11 +63,15 @@ export interface AuthorSide {
 
 /** @param cluster undefined without one: then there are no endpoints */
 export function startAuthorSide(cluster: AuthorCluster | undefined, site: AuthorSideOptions): AuthorSide {
-  if (cluster === undefined) return { endpoints: [], start: () => undefined, stop: () => Promise.resolve() };
+  if (cluster === undefined) {
+    return { endpoints: [], start: () => undefined, stop: () => Promise.resolve() };
+  }
   const options = { ...site, ...cluster };
   const { lookUpKeys, writeControl, apps, baseUrl, secret, deleteGraceMs, ledger, log } = options;
-  const audit = new AuditLog(() => ledger.get().database);
-  const access = new AuthorAccess({ apps, lookUpKeys, audit });
+  const database = (): OpenLedger['database'] => ledger.get().database;
+  const audit = new AuditLog(database);
+  const tokens = new TokenStore(database);
+  const access = new AuthorAccess({ apps, lookUpKeys, tokens, audit });
   const polls = new PushPolls({ writeControl, log });
   const logs = options.logs && startLogs({ ...options.logs, ...{ apps, access, ledger, log } });
   const logKey = options.logs?.key;
@@ -76,14 +82,14 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
           rememberSecret(ledger.get().database, app.metadata.uid, name, value, logKey);
   const services: AuthorServices = {
     ...options,
-    ...{ access, audit, rememberSecret: options.rememberSecret ?? storeFingerprint },
+    ...{ access, audit, tokens, rememberSecret: options.rememberSecret ?? storeFingerprint },
   };
   const notifications = startNotifications({
     ...options,
     ...{ access, mail: options.mail, secret: options.callerSalt, times: options.notificationTimes },
   });
   return {
-    endpoints: [
+    endpoints: applyPermissions([
       ...createAuthorAppEndpoints(services),
       ...createReleaseEndpoints(services),
       ...createSecretEndpoints(services),
@@ -91,8 +97,9 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
       ...createPushHookEndpoints(services, { baseUrl, secret, polls }),
       ...notifications.endpoints,
+      ...createTokenEndpoints(services),
       ...(logs?.endpoints ?? []),
-    ],
+    ]),
     start() {
       notifications.start();
       logs?.start();
