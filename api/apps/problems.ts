@@ -149,7 +149,45 @@ export const missingScope: ProblemType = {
   status: 403,
   title: 'Missing scope',
   description:
-    'The token is valid, and has not the scope that this needs: `scope` names it. `owner` and `key` mean that no token has it. The author can make a token with other scopes, or send their key. Nothing was changed.',
+    'The token is valid, and has not the scope that this needs: `scope` names it. `owner` means that no token has it, and `key` that an account cannot do it either. The author can make a token with other scopes, or send their key. Nothing was changed.',
+};
+
+export const forgeUnreachable: ProblemType = {
+  slug: 'forge-unreachable',
+  status: 503,
+  title: 'The forge did not say what the account may do',
+  description:
+    'The forge of the account that signed in did not answer, or asked to be asked less often. Nothing was changed. Try again after the number of seconds in Retry-After.',
+};
+
+export const signInUnconfigured: ProblemType = {
+  slug: 'sign-in-unconfigured',
+  status: 503,
+  title: 'No sign-in providers here',
+  description:
+    'This installation has no forges with whose accounts authors sign in (MOORAGE_SIGN_IN_PROVIDERS). An author key opens an app without one.',
+};
+
+export const signInUnavailable: ProblemType = {
+  slug: 'sign-in-unavailable',
+  status: 503,
+  title: 'The sign-in provider cannot be reached',
+  description: 'Try again after the number of seconds in Retry-After, or sign in with an author key.',
+};
+
+export const signInRefused: ProblemType = {
+  slug: 'sign-in-refused',
+  status: 403,
+  title: 'Not signed in',
+  description:
+    'The sign-in was not begun in this browser, has ended already, or the provider refused it. Begin again at /apps/{slug}/manage. Nothing was changed.',
+};
+
+export const unknownProvider: ProblemType = {
+  slug: 'unknown-provider',
+  status: 404,
+  title: 'Unknown sign-in provider',
+  description: 'This installation has no sign-in provider of this name. GET /api/sign-in lists them.',
 };
 
 export const unknownToken: ProblemType = {
@@ -251,6 +289,9 @@ export const unknownStopLink: ProblemType = {
   description:
     'This installation did not make the link, or the link was cut off. Copy all of it from the mail. The author of the app can also change notifications with their key.',
 };
+
+/** What the pages of signing in are refused with. */
+export const signInProblems: readonly ProblemType[] = [signInUnavailable, signInRefused, unknownProvider];
 
 /** What any request for the private side of an app may be refused with. */
 export const readingProblems: readonly ProblemType[] = [unknownApp, appKeyRequired, appPrivate, tooManyWrongKeys];

@@ -10,6 +10,7 @@ import {
   ownAppView,
   secretsView,
   settingsView,
+  type SignInProvider,
   stopView,
   tokensView,
 } from '../apps/index.ts';
@@ -49,6 +50,9 @@ interface PageAction {
   readonly toParams?: ((read: FormReader) => Readonly<Record<string, string>>) | undefined;
 }
 
+/** A forge with whose accounts authors sign in. */
+type Provider = Pick<SignInProvider, 'id' | 'label'>;
+
 /** What this installation offers to authors. */
 interface Services {
   readonly readApp: EndpointCall<OwnApp>;
@@ -61,9 +65,15 @@ interface Services {
   readonly createToken: EndpointCall<z.output<typeof createdTokenView>> | undefined;
   readonly actions: ReadonlyMap<string, PageAction>;
   readonly sessions: Sessions;
+  readonly providers: readonly Provider[];
 }
 
-export function createManagePages(site: PageSite, calls: Calls, sessions: Sessions): Endpoint[] {
+export function createManagePages(
+  site: PageSite,
+  calls: Calls,
+  sessions: Sessions,
+  providers: readonly Provider[] = [],
+): Endpoint[] {
   const readApp = calls.find('GET', endpointPath, ownAppView);
   if (readApp === undefined) return [];
   const services: Services = {
@@ -76,7 +86,7 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
     readTokens: calls.find('GET', `${endpointPath}/tokens`, tokensView),
     createToken: calls.find('POST', `${endpointPath}/tokens`, createdTokenView),
     actions: findActions(calls),
-    sessions,
+    ...{ sessions, providers },
   };
   return [
     createPageEndpoint(site, {
@@ -85,13 +95,13 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
       summary: 'The page on which an author runs an app',
       async render({ params: { slug = '' } }, visit, context) {
         const session = sessions.read(context.headers);
-        if (session === undefined) return buildSignInPage({ slug }, visit);
+        if (session === undefined) return buildSignInPage(services, { slug }, visit);
         try {
           return await buildManagePage(services, { slug, session }, visit, context);
         } catch (error) {
           // The key is another app's, its line was removed, or it is a token that may not read.
           if (error instanceof Problem && [403, 404].includes(error.type.status))
-            return buildSignInPage({ slug, problem: error }, visit);
+            return buildSignInPage(services, { slug, problem: error }, visit);
           throw error;
         }
       },
@@ -110,7 +120,7 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
         if (action === 'sign-out') return redirectWithCookie(here, sessions.end());
         const session = sessions.read(context.headers);
         if (session === undefined || !sessions.isGenuine(session, readField(form, 'token'))) {
-          const page = buildSignInPage({ slug, notice: visit.text.manage.ended }, visit);
+          const page = buildSignInPage(services, { slug, notice: visit.text.manage.ended }, visit);
           return { ...page, status: 403 };
         }
         if (action === 'create-token' && services.createToken !== undefined)
@@ -167,7 +177,7 @@ async function buildRefusalPage(
     return await buildManagePage(services, state, visit, context);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    return buildSignInPage({ slug: state.slug, problem: state.problem }, visit);
+    return buildSignInPage(services, { slug: state.slug, problem: state.problem }, visit);
   }
 }
 
@@ -316,7 +326,7 @@ async function signIn(
     await services.readApp(context, { params: { slug }, key });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    return buildSignInPage({ slug, problem: error }, visit);
+    return buildSignInPage(services, { slug, problem: error }, visit);
   }
   return redirectWithCookie(visit.link(toManagePath(slug)), services.sessions.begin(key));
 }
@@ -333,7 +343,7 @@ interface SignInState {
   readonly notice?: string;
 }
 
-function buildSignInPage({ slug, problem, notice }: SignInState, visit: Visit): Page {
+function buildSignInPage({ providers }: Services, { slug, problem, notice }: SignInState, visit: Visit): Page {
   const { text, site } = visit;
   const lines = [
     `curl -X POST ${site.baseUrl}/api/apps/${encodeURIComponent(slug)}/keys`,
@@ -349,6 +359,19 @@ function buildSignInPage({ slug, problem, notice }: SignInState, visit: Visit): 
       <p class="lead">${text.manage.lead}</p>
       ${notice === undefined ? '' : html`<p class="notice rejected" role="alert">${notice}</p>`}
       ${problem === undefined ? '' : renderErrorSummary(text.manage.refused, problem, ['key'], visit)}
+      ${
+        providers.length === 0
+          ? ''
+          : html`<p>${text.manage.signInLead}</p>
+              <p class="actions">
+                ${providers.map(
+                  ({ id, label }) =>
+                    html`<a class="button" href="${visit.link(`/sign-in/${id}`, { app: slug })}" rel="nofollow"
+                      >${text.manage.signInWith(label)}</a
+                    >`,
+                )}
+              </p>`
+      }
       <form class="panel" method="post" action="${visit.link(toManagePath(slug))}">
         ${renderTextField({ ...key, type: 'password', isRequired: true }, problem?.errors ?? [], visit)}
         <button type="submit" name="action" value="sign-in">${text.manage.submitSignIn}</button>

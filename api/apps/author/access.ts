@@ -1,6 +1,6 @@
 // Decides who may see and change the private side of an app: holders of an author key whose hash its repository carries, and of
-// tokens that were made with one. Before each change, the newest commit of the default branch is read again, so that removing
-// the line revokes the key and its tokens immediately.
+// tokens that were made with one, and accounts that can push at their forge. Before each change, the newest commit of the default
+// branch is read again, so that removing the line revokes the key and its tokens immediately, or the forge is asked again.
 import type { LookupAnswer } from '../../../lib/git/lookup.ts';
 import {
   formatAuthorKeyLine,
@@ -22,6 +22,7 @@ import {
   repositoryUnreachable,
   tooManyWrongKeys,
 } from '../problems.ts';
+import type { Account, Accounts } from '../sign-in/accounts.ts';
 import type { Actor, AuditLog } from './audit.ts';
 import { type AuthorOperation, permissions, type Scope, scopes } from './scopes.ts';
 import type { TokenStore } from './tokens.ts';
@@ -31,6 +32,7 @@ export interface AuthorAccessOptions {
   /** Reads the author keys of the newest commit. */
   readonly lookUpKeys: (repository: Repository) => Promise<LookupAnswer>;
   readonly tokens: Pick<TokenStore, 'find' | 'recordUse'>;
+  readonly accounts: Pick<Accounts, 'open' | 'ownsApp' | 'formatActor'>;
   readonly audit: AuditLog;
 }
 
@@ -40,8 +42,8 @@ export interface AuthorizedApp {
   readonly actor: Actor;
   /** What they may do: the scopes of a token, or everything. */
   readonly scopes: readonly (Scope | 'owner' | 'key')[];
-  /** Hash of the author key that was sent, or with which the token was made. */
-  readonly keyHash: string;
+  /** Hash of the author key that was sent, or with which the token was made; undefined for an account. */
+  readonly keyHash?: string;
 }
 
 /** What an action is recorded as. */
@@ -75,7 +77,7 @@ export class AuthorAccess {
    */
   async identify(slug: string, context: CallContext, operation: AuthorOperation): Promise<AuthorizedApp> {
     const app = getApp(this.#options.apps, slug);
-    const holder = await this.#findHolder(app, context);
+    const holder = await this.#findHolder(app, context, false);
     if (typeof holder === 'string')
       throw this.#refuse(
         context,
@@ -100,12 +102,14 @@ export class AuthorAccess {
     work: (authorized: AuthorizedApp) => Promise<Result>,
   ): Promise<Result> {
     const app = getApp(this.#options.apps, slug);
-    const holder = await this.#findHolder(app, context);
+    const holder = await this.#findHolder(app, context, true);
     const missing = `The newest commit of ${readRepository(app).url} has no line of this key in ${ownershipFile}.`;
     // Nothing is fetched for a key that no reviewed commit has: anybody can send one.
     if (typeof holder === 'string') throw this.#refuse(context, notAuthor, holder === '' ? missing : holder);
     assertScope(holder, operation, slug);
-    if (!(await this.#isCurrent(app, holder.keyHash))) throw this.#refuse(context, notAuthor, missing);
+    // The forge was asked about an account just now.
+    if (holder.keyHash !== undefined && !(await this.#isCurrent(app, holder.keyHash)))
+      throw this.#refuse(context, notAuthor, missing);
     if (app.metadata.deletionTimestamp !== undefined)
       throw new Problem(beingRemoved, `${slug} is being deleted, and cannot be changed any more.`);
     const record = { app: app.metadata.uid, slug, actor: holder.actor, action, detail, request: context.id };
@@ -116,7 +120,7 @@ export class AuthorAccess {
    * Finds who sent a request. Returns why there is nobody who may do anything with the app, empty if there is nothing more
    * to say than that the key is wrong.
    */
-  async #findHolder(app: App, context: CallContext): Promise<Holder | string> {
+  async #findHolder(app: App, context: CallContext, isChange: boolean): Promise<Holder | string> {
     const authorization = context.headers.get('authorization');
     const { name: slug } = app.metadata;
     if (authorization === null)
@@ -126,7 +130,13 @@ export class AuthorAccess {
         { headers: { 'www-authenticate': 'Bearer realm="moorage author"' } },
       );
     const text = /^Bearer +(\S+)$/i.exec(authorization.trim())?.[1] ?? '';
-    const holder = isAppToken(text) ? await this.#findTokenHolder(app, text) : findKeyHolder(app, text);
+    const account = this.#options.accounts.open(text);
+    const holder =
+      account !== undefined
+        ? await this.#findAccountHolder(app, account, context, isChange)
+        : isAppToken(text)
+          ? await this.#findTokenHolder(app, text)
+          : findKeyHolder(app, text);
     // A stranger in the author's network must not keep the author out. A key of 256 bits cannot be guessed either way.
     if (typeof holder === 'string') this.assertWithinLimit(context);
     return holder;
@@ -143,6 +153,21 @@ export class AuthorAccess {
     await this.#options.tokens.recordUse(token);
     const actor = { id: `token:${token.id}`, name: token.name };
     return { actor, scopes: token.scopes, keyHash: token.author_key };
+  }
+
+  async #findAccountHolder(
+    app: App,
+    account: Account,
+    context: CallContext,
+    isChange: boolean,
+  ): Promise<Holder | string> {
+    const { accounts } = this.#options;
+    const id = accounts.formatActor(account);
+    // The forge is asked only so often for an account that owns nothing here.
+    this.assertWithinLimit(context, id);
+    if (await accounts.ownsApp(account, app, isChange)) return { actor: { id }, scopes: [...scopes, 'owner'] };
+    this.countWrongKey(context, id);
+    return `Your account ${account.login} cannot push to ${readRepository(app).url}, as its forge says, or the forge does not have this repository.`;
   }
 
   async #isCurrent(app: App, hash: string): Promise<boolean> {

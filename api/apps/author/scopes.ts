@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
-import { missingScope } from '../problems.ts';
+import { forgeUnreachable, missingScope } from '../problems.ts';
 
 /** What a token may be allowed, with its meaning for those who make one. */
 export const scopeMeanings = {
@@ -23,7 +23,7 @@ export const scope = z.enum(scopes);
 export const viewerScopes: readonly Scope[] = ['read', 'logs'];
 
 /**
- * `owner`: no token is accepted. `key`: the same, because what is made ends with the line of a key. `anyone`: no
+ * `owner`: no token is accepted. `key`: an account neither, because what is made ends with the line of a key. `anyone`: no
  * author key is needed, though perhaps another proof.
  */
 export type Permission = Scope | 'owner' | 'key' | 'anyone';
@@ -34,6 +34,7 @@ export const permissions = {
   receivePush: 'anyone',
   showStoppedMail: 'anyone',
   stopMail: 'anyone',
+  listSignInProviders: 'anyone',
 
   getOwnApp: 'read',
   getAuditLog: 'read',
@@ -99,7 +100,9 @@ function describePermission(endpoint: Endpoint, permission: Exclude<Permission, 
     ...endpoint,
     description: `${endpoint.description} ${needs}`,
     authorScope: permission,
-    // A token is looked up in the database.
-    problems: [...new Set([...endpoint.problems, missingScope, ledgerUnconfigured, ledgerUnavailable])],
+    // A token is looked up in the database, and the forge is asked about an account.
+    problems: [
+      ...new Set([...endpoint.problems, missingScope, forgeUnreachable, ledgerUnconfigured, ledgerUnavailable]),
+    ],
   };
 }

@@ -9,6 +9,10 @@ import { rememberSecret } from '../logs/fingerprints.ts';
 import { type LogSettings, startLogs } from '../logs/start.ts';
 import type { MailSettings } from '../notifications/mail.ts';
 import { type NotificationTimes, startNotifications } from '../notifications/start.ts';
+import { Accounts } from '../sign-in/accounts.ts';
+import type { SignInProvider } from '../sign-in/config.ts';
+import { createSignInEndpoints } from '../sign-in/endpoints.ts';
+import { SignIn } from '../sign-in/flow.ts';
 import { AuthorAccess, type AuthorAccessOptions } from './access.ts';
 import { AuditLog } from './audit.ts';
 import type { WriteControl } from './control.ts';
@@ -48,6 +52,8 @@ export interface AuthorSideOptions {
   readonly callerSalt: string;
   readonly ledger: LedgerHandle;
   readonly fetcher: Fetcher;
+  /** Forges with whose accounts authors sign in. */
+  readonly signInProviders: readonly SignInProvider[];
   /** For tests. */
   readonly notificationTimes?: Partial<NotificationTimes> | undefined;
   readonly log: Logger;
@@ -56,6 +62,8 @@ export interface AuthorSideOptions {
 
 export interface AuthorSide {
   readonly endpoints: readonly Endpoint[];
+  /** undefined without providers. */
+  readonly signIn: SignIn | undefined;
   /** Begins to notice and deliver events. Call it once the cache has every app. */
   start(): void;
   stop(): Promise<void>;
@@ -64,14 +72,17 @@ export interface AuthorSide {
 /** @param cluster undefined without one: then there are no endpoints */
 export function startAuthorSide(cluster: AuthorCluster | undefined, site: AuthorSideOptions): AuthorSide {
   if (cluster === undefined) {
-    return { endpoints: [], start: () => undefined, stop: () => Promise.resolve() };
+    return { endpoints: [], signIn: undefined, start: () => undefined, stop: () => Promise.resolve() };
   }
   const options = { ...site, ...cluster };
   const { lookUpKeys, writeControl, apps, baseUrl, secret, deleteGraceMs, ledger, log } = options;
   const database = (): OpenLedger['database'] => ledger.get().database;
   const audit = new AuditLog(database);
   const tokens = new TokenStore(database);
-  const access = new AuthorAccess({ apps, lookUpKeys, tokens, audit });
+  const { signInProviders: providers } = options;
+  const accounts = new Accounts(providers, options.callerSalt);
+  const signIn = new SignIn({ providers, accounts, baseUrl, database, log });
+  const access = new AuthorAccess({ apps, lookUpKeys, tokens, accounts, audit });
   const polls = new PushPolls({ writeControl, log });
   const logs = options.logs && startLogs({ ...options.logs, ...{ apps, access, ledger, log } });
   const logKey = options.logs?.key;
@@ -89,6 +100,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
     ...{ access, mail: options.mail, secret: options.callerSalt, times: options.notificationTimes },
   });
   return {
+    signIn: providers.length === 0 ? undefined : signIn,
     endpoints: applyPermissions([
       ...createAuthorAppEndpoints(services),
       ...createReleaseEndpoints(services),
@@ -98,6 +110,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
       ...createPushHookEndpoints(services, { baseUrl, secret, polls }),
       ...notifications.endpoints,
       ...createTokenEndpoints(services),
+      ...createSignInEndpoints(providers, baseUrl),
       ...(logs?.endpoints ?? []),
     ]),
     start() {

@@ -219,7 +219,7 @@ function createTokenEndpoint({ access, tokens }: AuthorServices): Endpoint {
       return access.act(slug, context, { operation: 'createToken', action: 'create-token', detail }, async (owner) => {
         const stored = await tokens.add({
           ...{ id, app: owner.app.metadata.uid, name, hash },
-          ...{ scopes: wanted, author_key: owner.keyHash, days },
+          ...{ scopes: wanted, author_key: owner.keyHash ?? '', days },
         });
         if (stored === undefined)
           throw new Problem(

@@ -3068,6 +3068,15 @@ CREATE TABLE author.token (
 );
 CREATE INDEX token_app ON author.token USING btree (app, created_at DESC);
 
+-- Sign-ins that have ended, so that each ends once, at whichever replica of the API.
+CREATE TABLE author.sign_in_state (
+  -- SHA-256 of the state.
+  hash text NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT sign_in_state_pkey PRIMARY KEY (hash)
+);
+CREATE INDEX sign_in_state_expiry ON author.sign_in_state USING btree (expires_at);
+
 CREATE OR REPLACE FUNCTION author.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql

@@ -7,6 +7,10 @@ export const manage = {
     'It begins with mak-, a token with mat-. Your browser keeps it sealed for an hour; this installation does not store it.',
   submitSignIn: 'Sign in',
   signOut: 'Sign out',
+  signInLead:
+    'Your account owns the app if it can push to its repository. The forge is asked again before each change.',
+  signInWith: (label: string) => `Sign in with ${label}`,
+  signedIn: 'You are signed in',
   ended: 'Your session has ended, so nothing was done. Sign in again.',
   refused: 'This was not done',
   getKey: 'Get a key',

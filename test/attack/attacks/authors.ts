@@ -21,6 +21,9 @@ const endpoints: readonly (readonly [method: NonNullable<AskOptions['method']>, 
   ['POST', '/deploy'],
   ['POST', '/restore'],
   ['POST', '/push-hook-secret'],
+  ['GET', '/tokens'],
+  ['POST', '/tokens', { name: 'x', expires_in_days: 1 }],
+  ['DELETE', '/tokens/0123456789ab'],
   ['PUT', '/secrets/TOKEN', { value: 'x' }],
   ['DELETE', '/secrets/TOKEN'],
   ['PUT', '/settings', { replicas: 1 }],
@@ -41,7 +44,7 @@ async function listAnswered(
   return answered;
 }
 
-async function findSlug(victim: Victim): Promise<string> {
+export async function findSlug(victim: Victim): Promise<string> {
   return victim.hasKubectl ? (await victim.liveApp()).metadata.name : 'hello';
 }
 
@@ -73,7 +76,7 @@ http.server.ThreadingHTTPServer(('', int(os.environ['PORT'])), Handler).serve_fo
 const issued = z.looseObject({ key: z.string(), line: z.string() });
 
 /** Hosts an app whose author is the attacker, and returns their key. */
-async function hostOwnApp(victim: Victim, name: string, line: string): Promise<{ key: string; line: string }> {
+export async function hostOwnApp(victim: Victim, name: string, line: string): Promise<{ key: string; line: string }> {
   const files = { 'app.py': script(line), 'requirements.txt': '' };
   await victim.host(name, files);
   const answer = await victim.ask(`/api/apps/${name}/keys`, { method: 'POST' });
