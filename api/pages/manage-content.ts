@@ -9,6 +9,7 @@ import type {
   ownAppView,
   secretsView,
   settingsView,
+  tokensView,
 } from '../apps/index.ts';
 import { type Html, html } from '../http/index.ts';
 import type { Visit } from './visit.ts';
@@ -31,6 +32,7 @@ export interface ManageContent {
   readonly settings: z.output<typeof settingsView> | undefined;
   readonly log: z.output<typeof appLogView> | undefined;
   readonly crashes: z.output<typeof appCrashesView> | undefined;
+  readonly tokens: z.output<typeof tokensView> | undefined;
   readonly notifications: z.output<typeof notificationsView> | undefined;
   /** What the log is searched for. */
   readonly search: string;

@@ -1,4 +1,4 @@
-// The page on which an author runs an app: sign-in with the author key, and what each of its forms does. A form carries the
+// The page on which an author runs an app: sign-in with the author key or a token, and what each of its forms does. A form carries the
 // token of the session, and calls the endpoint that programs call.
 import type { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
@@ -9,10 +9,13 @@ import {
   confirmView,
   hookSecretView,
   notificationsView,
+  createdTokenView,
   ownAppView,
   secretsView,
   settingsView,
+  type SignInProvider,
   stopView,
+  tokensView,
   webhookView,
 } from '../apps/index.ts';
 import {
@@ -41,16 +44,23 @@ import { type PageSite, readField, readList, type Visit } from './visit.ts';
 const path = '/apps/{slug}/manage';
 const endpointPath = '/api/apps/{slug}';
 
-type FormReader = (name: string) => string;
+type FormReader = ((name: string) => string) & { readonly list: (name: string) => string[] };
 
 /** An action of the page: the endpoint that it calls, and what of the form it sends. */
 interface PageAction {
   /** Returns a secret that is shown once, if the endpoint makes one. */
   readonly call: (...input: Parameters<EndpointAction>) => Promise<ShownSecret | undefined>;
-  readonly toBody?: ((read: FormReader, form: RequestFields) => unknown) | undefined;
+  /** What a token needs for it. */
+  readonly scope: string | undefined;
+  readonly toBody?: ((read: FormReader) => unknown) | undefined;
+  /** Fields of the form that have other names than those of the body, by these. */
+  readonly formFields?: Readonly<Record<string, string>> | undefined;
   /** Parameters of its path, besides the slug. */
   readonly toParams?: ((read: FormReader) => Readonly<Record<string, string>>) | undefined;
 }
+
+/** A forge with whose accounts authors sign in. */
+type Provider = Pick<SignInProvider, 'id' | 'label'>;
 
 /** What this installation offers to authors. */
 interface Services {
@@ -61,11 +71,18 @@ interface Services {
   readonly readLog: EndpointCall<z.output<typeof appLogView>> | undefined;
   readonly readCrashes: EndpointCall<z.output<typeof appCrashesView>> | undefined;
   readonly readNotifications: EndpointCall<z.output<typeof notificationsView>> | undefined;
+  readonly readTokens: EndpointCall<z.output<typeof tokensView>> | undefined;
   readonly actions: ReadonlyMap<string, PageAction>;
   readonly sessions: Sessions;
+  readonly providers: readonly Provider[];
 }
 
-export function createManagePages(site: PageSite, calls: Calls, sessions: Sessions): Endpoint[] {
+export function createManagePages(
+  site: PageSite,
+  calls: Calls,
+  sessions: Sessions,
+  providers: readonly Provider[] = [],
+): Endpoint[] {
   const readApp = calls.find('GET', endpointPath, ownAppView);
   if (readApp === undefined) return [];
   const services: Services = {
@@ -76,8 +93,9 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
     readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
     readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
     readNotifications: calls.find('GET', `${endpointPath}/notifications`, notificationsView),
+    readTokens: calls.find('GET', `${endpointPath}/tokens`, tokensView),
     actions: new Map([...findActions(calls), ...findSecretActions(calls)]),
-    sessions,
+    ...{ sessions, providers },
   };
   return [
     createPageEndpoint(site, {
@@ -86,12 +104,13 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
       summary: 'The page on which an author runs an app',
       async render({ params: { slug = '' } }, visit, context) {
         const session = sessions.read(context.headers);
-        if (session === undefined) return buildSignInPage(slug, undefined, visit);
+        if (session === undefined) return buildSignInPage(services, { slug }, visit);
         try {
           return await buildManagePage(services, { slug, session }, visit, context);
         } catch (error) {
-          // The key is another app's, or its line was removed.
-          if (error instanceof Problem && error.type.status === 404) return buildSignInPage(slug, error, visit);
+          // The key is another app's, its line was removed, or it is a token that may not read.
+          if (error instanceof Problem && [403, 404].includes(error.type.status))
+            return buildSignInPage(services, { slug, problem: error }, visit);
           throw error;
         }
       },
@@ -103,33 +122,63 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
       summary: 'What an author does with an app, by form',
       formLimit: 256 * 1024,
       async render({ params: { slug = '' }, form }, visit, context) {
-        const read = (name: string): string => {
-          const text = (readField(form, name) ?? '').replaceAll('\r\n', '\n');
-          // The spaces of a secret may matter.
-          return name === 'value' ? text : text.trim();
-        };
+        const read = createFormReader(form);
         const action = read('action');
         const here = visit.link(toManagePath(slug));
         if (action === 'sign-in') return signIn(services, slug, read('key'), visit, context);
         if (action === 'sign-out') return redirectWithCookie(here, sessions.end());
         const session = sessions.read(context.headers);
-        if (session === undefined || !sessions.isGenuine(session, readField(form, 'token')))
-          return { ...buildSignInPage(slug, undefined, visit, visit.text.manage.ended), status: 403 };
-        const sent = { slug, session, read, form, action };
+        if (session === undefined || !sessions.isGenuine(session, readField(form, 'token'))) {
+          const page = buildSignInPage(services, { slug, notice: visit.text.manage.ended }, visit);
+          return { ...page, status: 403 };
+        }
+        const sent = { slug, session, read, action };
         const { problem, shown } = await performAction(services.actions.get(action), sent, context);
-        return problem === undefined && shown === undefined
+        if (problem !== undefined) return buildRefusalPage(services, { slug, session, problem }, visit, context);
+        return shown === undefined
           ? redirectTo(visit.link(toManagePath(slug), { done: action }))
-          : buildManagePage(services, { slug, session, problem, shown }, visit, context);
+          : buildManagePage(services, { slug, session, shown }, visit, context);
       },
     }),
   ];
+}
+
+function createFormReader(form: RequestFields): FormReader {
+  const read = (name: string): string => {
+    const text = (readField(form, name) ?? '').replaceAll('\r\n', '\n');
+    // The spaces of a secret may matter.
+    return name === 'value' ? text : text.trim();
+  };
+  return Object.assign(read, { list: (name: string) => readList(form, name) });
+}
+
+/** The page with why an action was refused; the sign-in page if the session does not even open the app any more. */
+async function buildRefusalPage(
+  services: Services,
+  state: ManageState & { readonly problem: Problem },
+  visit: Visit,
+  context: RequestContext,
+): Promise<Page> {
+  try {
+    return await buildManagePage(services, state, visit, context);
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return buildSignInPage(services, { slug: state.slug, problem: state.problem }, visit);
+  }
+}
+
+/** Names the fields of a problem as the form does. */
+function renameFields(problem: Problem, formFields: Readonly<Record<string, string>> = {}): Problem {
+  if (!problem.errors.some(({ field }) => Object.hasOwn(formFields, field))) return problem;
+  return createValidationProblem(
+    problem.errors.map((error) => ({ ...error, field: formFields[error.field] ?? error.field })),
+  );
 }
 
 interface SentAction {
   readonly slug: string;
   readonly session: Session;
   readonly read: FormReader;
-  readonly form: RequestFields;
   readonly action: string;
 }
 
@@ -141,15 +190,15 @@ interface ActionResult {
 
 async function performAction(
   found: PageAction | undefined,
-  { slug, session, read, form, action }: SentAction,
+  { slug, session, read, action }: SentAction,
   context: RequestContext,
 ): Promise<ActionResult> {
   try {
     if (action === 'delete' && read('slug') !== slug) throw createConfirmationProblem(slug);
     const params = { slug, ...found?.toParams?.(read) };
-    return { shown: await found?.call(context, { params, body: found.toBody?.(read, form), key: session.key }) };
+    return { shown: await found?.call(context, { params, body: found.toBody?.(read), key: session.key }) };
   } catch (error) {
-    if (error instanceof Problem) return { problem: error };
+    if (error instanceof Problem) return { problem: renameFields(error, found?.formFields) };
     throw error;
   }
 }
@@ -232,35 +281,60 @@ function toManagePath(slug: string): string {
 function findActions(calls: Calls): ReadonlyMap<string, PageAction> {
   return new Map(
     actions.flatMap(([name, method, subpath, sent = {}]) => {
-      const call = calls.findAction(method, `${endpointPath}${subpath}`);
+      const endpoint = `${endpointPath}${subpath}`;
+      const call = calls.findAction(method, endpoint);
       if (call === undefined) return [];
       const forget = async (...input: Parameters<EndpointAction>): Promise<undefined> => {
         await call(...input);
         return undefined;
       };
-      return [[name, { call: forget, ...sent }] as const];
+      return [[name, { call: forget, scope: calls.findScope(method, endpoint), ...sent }] as const];
     }),
   );
 }
 
 /** The actions whose answers have a secret. */
 function findSecretActions(calls: Calls): ReadonlyMap<string, PageAction> {
-  const setWebhook = calls.find('PUT', `${endpointPath}/notifications/webhook`, webhookView);
-  const showHook = calls.find('POST', `${endpointPath}/push-hook-secret`, hookSecretView);
-  const replaceHook = calls.find('POST', `${endpointPath}/push-hook-secret/replace`, hookSecretView);
-  const found: readonly (readonly [name: string, action: PageAction | undefined])[] = [
-    [
-      'set-webhook',
-      setWebhook && {
-        call: setWebhook,
-        toBody: (read, form) => ({ url: read('url'), events: readList(form, 'events') }),
-      },
-    ],
-    ['show-hook', showHook && { call: showHook }],
-    ['replace-hook', replaceHook && { call: replaceHook, toBody: () => ({ end_previous: false }) }],
-    ['replace-hook-now', replaceHook && { call: replaceHook, toBody: () => ({ end_previous: true }) }],
-  ];
-  return new Map(found.flatMap(([name, action]) => (action === undefined ? [] : [[name, action] as const])));
+  const define = <View extends z.ZodType>(
+    ...[name, method, subpath, view, show, sent = {}]: readonly [
+      name: string,
+      method: 'POST' | 'PUT',
+      subpath: string,
+      view: View,
+      show: (answer: z.output<View>) => ShownSecret,
+      sent?: Omit<PageAction, 'call' | 'scope'>,
+    ]
+  ): (readonly [string, PageAction])[] => {
+    const endpoint = `${endpointPath}${subpath}`;
+    const call = calls.find(method, endpoint, view);
+    if (call === undefined) return [];
+    const callAndShow: PageAction['call'] = async (...input) => show(await call(...input));
+    return [[name, { call: callAndShow, scope: calls.findScope(method, endpoint), ...sent }]];
+  };
+  const showHook = ({ secret, message }: z.output<typeof hookSecretView>): ShownSecret => ({ secret, message });
+  const replacement = ['POST', '/push-hook-secret/replace', hookSecretView, showHook] as const;
+  return new Map([
+    ...define('set-webhook', 'PUT', '/notifications/webhook', webhookView, (shown) => shown, {
+      toBody: (read) => ({ url: read('url'), events: read.list('events') }),
+    }),
+    ...define('show-hook', 'POST', '/push-hook-secret', hookSecretView, showHook),
+    ...define('replace-hook', ...replacement, { toBody: () => ({ end_previous: false }) }),
+    ...define('replace-hook-now', ...replacement, { toBody: () => ({ end_previous: true }) }),
+    ...define(
+      ...(['create-token', 'POST', '/tokens', createdTokenView] as const),
+      ({ token, message }) => ({ secret: token, message }),
+      { toBody: readTokenForm, formFields: { name: 'token-name' } },
+    ),
+  ]);
+}
+
+function readTokenForm(read: FormReader): unknown {
+  const days = read('expires_in_days');
+  return {
+    name: read('token-name'),
+    scopes: read.list('scopes'),
+    ...(days === '' ? {} : { expires_in_days: Number(days) }),
+  };
 }
 
 const toNameParameter = (read: FormReader): Readonly<Record<string, string>> => ({ name: read('name') });
@@ -270,7 +344,7 @@ const actions: readonly (readonly [
   name: string,
   method: 'POST' | 'PUT' | 'DELETE',
   subpath: string,
-  sent?: Omit<PageAction, 'call'>,
+  sent?: Omit<PageAction, 'call' | 'scope'>,
 ])[] = [
   ['restart', 'POST', '/restart'],
   ['suspend', 'POST', '/suspend'],
@@ -283,13 +357,14 @@ const actions: readonly (readonly [
   ['set-secret', 'PUT', '/secrets/{name}', { toParams: toNameParameter, toBody: (read) => ({ value: read('value') }) }],
   ['delete-secret', 'DELETE', '/secrets/{name}', { toParams: toNameParameter }],
   ['change-settings', 'PUT', '/settings', { toBody: readSettingsForm }],
+  ['revoke-token', 'DELETE', '/tokens/{id}', { toParams: (read) => ({ id: read('id') }) }],
   ['delete', 'DELETE', ''],
   ['add-contact', 'POST', '/notifications/contacts', { toBody: (read) => ({ address: read('address') }) }],
   ['remove-contact', 'DELETE', '/notifications/contacts/{id}', { toParams: (read) => ({ id: read('id') }) }],
   ['start-mail', 'PUT', '/notifications/mail'],
   [
     ...(['choose-mail-events', 'PUT', '/notifications/{channel}/events'] as const),
-    { toParams: () => ({ channel: 'mail' }), toBody: (_read, form) => ({ events: readList(form, 'events') }) },
+    { toParams: () => ({ channel: 'mail' }), toBody: (read) => ({ events: read.list('events') }) },
   ],
   ['remove-webhook', 'DELETE', '/notifications/webhook'],
   ['test-notifications', 'POST', '/notifications/test'],
@@ -316,19 +391,19 @@ function readSettingsForm(read: FormReader): unknown {
 }
 
 async function signIn(
-  { readApp, sessions }: Services,
+  services: Services,
   slug: string,
   key: string,
   visit: Visit,
   context: RequestContext,
 ): Promise<Page | Response> {
   try {
-    await readApp(context, { params: { slug }, key });
+    await services.readApp(context, { params: { slug }, key });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    return buildSignInPage(slug, error, visit);
+    return buildSignInPage(services, { slug, problem: error }, visit);
   }
-  return redirectWithCookie(visit.link(toManagePath(slug)), sessions.begin(key));
+  return redirectWithCookie(visit.link(toManagePath(slug)), services.sessions.begin(key));
 }
 
 function redirectWithCookie(location: string, cookie: string): Response {
@@ -337,7 +412,13 @@ function redirectWithCookie(location: string, cookie: string): Response {
   return response;
 }
 
-function buildSignInPage(slug: string, problem: Problem | undefined, visit: Visit, notice?: string): Page {
+interface SignInState {
+  readonly slug: string;
+  readonly problem?: Problem;
+  readonly notice?: string;
+}
+
+function buildSignInPage({ providers }: Services, { slug, problem, notice }: SignInState, visit: Visit): Page {
   const { text, site } = visit;
   const lines = [
     `curl -X POST ${site.baseUrl}/api/apps/${encodeURIComponent(slug)}/keys`,
@@ -353,6 +434,19 @@ function buildSignInPage(slug: string, problem: Problem | undefined, visit: Visi
       <p class="lead">${text.manage.lead}</p>
       ${notice === undefined ? '' : html`<p class="notice rejected" role="alert">${notice}</p>`}
       ${problem === undefined ? '' : renderErrorSummary(text.manage.refused, problem, ['key'], visit)}
+      ${
+        providers.length === 0
+          ? ''
+          : html`<p>${text.manage.signInLead}</p>
+              <p class="actions">
+                ${providers.map(
+                  ({ id, label }) =>
+                    html`<a class="button" href="${visit.link(`/sign-in/${id}`, { app: slug })}" rel="nofollow"
+                      >${text.manage.signInWith(label)}</a
+                    >`,
+                )}
+              </p>`
+      }
       <form class="panel" method="post" action="${visit.link(toManagePath(slug))}">
         ${renderTextField({ ...key, type: 'password', isRequired: true }, problem?.errors ?? [], visit)}
         <button type="submit" name="action" value="sign-in">${text.manage.submitSignIn}</button>
@@ -371,29 +465,42 @@ function createConfirmationProblem(slug: string): Problem {
   return createValidationProblem([{ in: 'body', field: 'slug', message, fix: `Enter ${slug}.` }]);
 }
 
-/** @throws Problem (app-private) if the key of the session does not open this app */
+interface ManageState {
+  readonly slug: string;
+  readonly session: Session;
+  readonly problem?: Problem | undefined;
+  readonly shown?: ShownSecret | undefined;
+}
+
+/** @throws Problem (app-private, missing-scope) if the key of the session does not open this app */
 async function buildManagePage(
   services: Services,
-  { slug, session, problem, shown }: ActionResult & { readonly slug: string; readonly session: Session },
+  { slug, session, problem, shown }: ManageState,
   visit: Visit,
   context: RequestContext,
 ): Promise<Page> {
   const input = { params: { slug }, key: session.key };
   const app: OwnApp = await services.readApp(context, input);
   const search = readField(visit.query, 'search') ?? '';
-  const [audit, secrets, settings, log, crashes, notifications] = await Promise.all([
+  const allowed = new Set(app.allowed);
+  const canReadLogs = allowed.has('logs');
+  const [audit, secrets, settings, log, crashes, tokens, notifications] = await Promise.all([
     services.readAudit?.(context, { ...input, query: { limit: '20' } }),
     services.readSecrets?.(context, input),
     services.readSettings?.(context, input),
-    services.readLog?.(context, { ...input, query: { tail: '200', ...(search === '' ? {} : { search }) } }),
-    services.readCrashes?.(context, input),
+    canReadLogs
+      ? services.readLog?.(context, { ...input, query: { tail: '200', ...(search === '' ? {} : { search }) } })
+      : undefined,
+    canReadLogs ? services.readCrashes?.(context, input) : undefined,
+    allowed.has('owner') ? services.readTokens?.(context, input) : undefined,
     services.readNotifications?.(context, input),
   ]);
+  const actionNames = [...services.actions].filter(([, { scope }]) => scope === undefined || allowed.has(scope));
   const content: ManageContent = {
-    ...{ slug, app, audit, secrets, settings, log, crashes, notifications, search, problem, shown },
+    ...{ slug, app, audit, secrets, settings, log, crashes, tokens, notifications, search, problem, shown },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,
-    actions: new Set(services.actions.keys()),
+    actions: new Set(actionNames.map(([name]) => name)),
     done: readField(visit.query, 'done'),
   };
   return renderManagePage(content, visit);

@@ -1,4 +1,5 @@
 // What the author's page of an app shows: control, releases, secrets, settings, log, crashes, the audit log and the end.
+import { scopes, viewerScopes } from '../apps/index.ts';
 import { type Html, html } from '../http/index.ts';
 import { type ActionName, type ManageContent, renderAction, renderHidden } from './manage-content.ts';
 import { renderNotifications } from './manage-notifications.ts';
@@ -17,7 +18,10 @@ import {
 } from './parts.ts';
 import type { Visit } from './visit.ts';
 
-const formFields = ['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug', 'address', 'url'];
+const formFields = [
+  ...['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug', 'address', 'url'],
+  ...['token-name', 'expires_in_days'],
+];
 
 export function renderManagePage(content: ManageContent, visit: Visit): Page {
   const { slug, app, problem, done, actions } = content;
@@ -33,6 +37,7 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
       </div>
       ${problem === undefined ? '' : renderErrorSummary(text.manage.refused, problem, formFields, visit)}
       ${renderShownSecret(content, visit)}
+      ${app.allowed.includes('owner') ? '' : html`<p class="notice in_pipeline" role="status">${text.manage.byToken} <code>${app.allowed.join(', ')}</code></p>`}
       ${isDone ? html`<p class="notice live" role="status">${text.manage.done}</p>` : ''}
       ${renderFacts([
         [text.app.source, app.repository],
@@ -43,8 +48,8 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
       </p>
       ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderLog(content, visit)}
       ${renderCrashes(content, visit)} ${renderSecrets(content, visit)} ${renderSettings(content, visit)}
-      ${renderHook(content, visit)} ${renderNotifications(content, visit)} ${renderAudit(content, visit)}
-      ${renderEnd(content, visit)}
+      ${renderHook(content, visit)} ${renderNotifications(content, visit)} ${renderTokens(content, visit)}
+      ${renderAudit(content, visit)} ${renderEnd(content, visit)}
       <form method="post" action="${content.path}">
         <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
       </form>`,
@@ -69,7 +74,7 @@ function renderControl(content: ManageContent, visit: Visit): Html {
       : app.suspended
         ? ['resume']
         : ['restart', 'suspend', 'deploy', 'rebuild', 'rebuild-without-cache'];
-  if (names.length === 0) return html``;
+  if (!names.some((name) => content.actions.has(name))) return html``;
   return html`<section aria-labelledby="control">
     <h2 id="control">${visit.text.manage.control}</h2>
     ${app.control.release === undefined ? '' : html`<p>${visit.text.manage.pinned(app.control.release.slice(0, 8))}</p>`}
@@ -108,7 +113,7 @@ function renderReleases(content: ManageContent, visit: Visit): Html {
 }
 
 function renderSecrets(content: ManageContent, visit: Visit): Html {
-  const { secrets: view, problem } = content;
+  const { secrets: view } = content;
   if (view === undefined) return html``;
   const { text } = visit;
   const rows = view.secrets.map(({ name, version }) => [
@@ -141,24 +146,33 @@ function renderSecrets(content: ManageContent, visit: Visit): Html {
             rows,
           )
     }
-    <form class="panel" method="post" action="${content.path}">
-      ${renderHidden('token', content.token)} ${renderTextField(name, problem?.errors ?? [], visit)}
-      <div class="field">
-        <label for="value">${text.manage.value}</label>
-        <p class="help" id="value-help">${text.manage.valueHelp}</p>
-        <textarea
-          id="value"
-          name="value"
-          rows="2"
-          required
-          autocomplete="off"
-          spellcheck="false"
-          aria-describedby="value-help"
-        ></textarea>
-      </div>
-      <button type="submit" name="action" value="set-secret">${text.manage.actions['set-secret']}</button>
-    </form>
+    ${content.actions.has('set-secret') ? renderSecretForm(content, name, visit) : ''}
   </section>`;
+}
+
+function renderSecretForm(
+  { path, token, problem }: ManageContent,
+  name: Parameters<typeof renderTextField>[0],
+  visit: Visit,
+): Html {
+  const { text } = visit;
+  return html`<form class="panel" method="post" action="${path}">
+    ${renderHidden('token', token)} ${renderTextField(name, problem?.errors ?? [], visit)}
+    <div class="field">
+      <label for="value">${text.manage.value}</label>
+      <p class="help" id="value-help">${text.manage.valueHelp}</p>
+      <textarea
+        id="value"
+        name="value"
+        rows="2"
+        required
+        autocomplete="off"
+        spellcheck="false"
+        aria-describedby="value-help"
+      ></textarea>
+    </div>
+    <button type="submit" name="action" value="set-secret">${text.manage.actions['set-secret']}</button>
+  </form>`;
 }
 
 function renderSettings(content: ManageContent, visit: Visit): Html {
@@ -195,7 +209,13 @@ function renderSettings(content: ManageContent, visit: Visit): Html {
         <textarea id="env" name="env" rows="4" autocomplete="off" spellcheck="false" aria-describedby="env-help">
 ${env.map(({ name, value }) => `${name}=${value}`).join('\n')}</textarea>
       </div>
-      <button type="submit" name="action" value="change-settings">${text.manage.actions['change-settings']}</button>
+      ${
+        content.actions.has('change-settings')
+          ? html`<button type="submit" name="action" value="change-settings">
+              ${text.manage.actions['change-settings']}
+            </button>`
+          : ''
+      }
     </form>
   </section>`;
 }
@@ -247,6 +267,81 @@ function renderCrashes({ crashes: view }: ManageContent, visit: Visit): Html {
   </section>`;
 }
 
+/** The tokens of an app, and the form that makes one. Only an owner sees them. */
+function renderTokens(content: ManageContent, visit: Visit): Html {
+  const { tokens: view } = content;
+  if (view === undefined) return html``;
+  const { text, format } = visit;
+  return html`<section aria-labelledby="tokens">
+    <h2 id="tokens">${text.manage.tokens}</h2>
+    <p>${text.manage.tokensLead}</p>
+    ${
+      view.tokens.length === 0
+        ? ''
+        : renderTable(
+            text.manage.tokens,
+            [
+              { title: text.manage.tokenName },
+              { title: text.manage.tokenScopes },
+              { title: text.manage.state },
+              { title: text.manage.tokenEnds },
+              { title: text.manage.tokenUsed },
+              { title: text.manage.action },
+            ],
+            view.tokens.map((token) => [
+              html`${renderAuthored(token.name)} <code>${token.id}</code>`,
+              html`<code>${token.scopes.join(', ')}</code>`,
+              text.manage.tokenStates[token.state],
+              format.dateTime(token.expires_at),
+              token.last_used_at === undefined ? renderMissing(visit) : format.dateTime(token.last_used_at),
+              token.state === 'active'
+                ? renderAction(content, 'revoke-token', visit, renderHidden('id', token.id))
+                : renderMissing(visit),
+            ]),
+          )
+    }
+    ${content.actions.has('create-token') ? renderTokenForm(content, visit) : ''}
+  </section>`;
+}
+
+function renderTokenForm({ path, token, problem }: ManageContent, visit: Visit): Html {
+  const { text } = visit;
+  const errors = problem?.errors ?? [];
+  const name = {
+    ...{ name: 'token-name', label: text.manage.tokenName, help: text.manage.tokenNameHelp, value: '' },
+    ...{ maxLength: 60, isRequired: true },
+  };
+  const days = {
+    ...{ name: 'expires_in_days', label: text.manage.tokenDays, help: text.manage.tokenDaysHelp, value: '90' },
+    ...{ maxLength: 3, isRequired: true },
+  };
+  return html`<form class="panel" method="post" action="${path}">
+    ${renderHidden('token', token)} ${renderTextField(name, errors, visit)}
+    <fieldset>
+      <legend>${text.manage.tokenScopes}</legend>
+      <ul class="choices">
+        ${scopes.map(
+          (scope) =>
+            html`<li>
+              <label>
+                <input
+                  type="checkbox"
+                  name="scopes"
+                  value="${scope}"
+                  ${viewerScopes.includes(scope) ? html`checked` : ''}
+                />
+                <code>${scope}</code>
+                <small>${text.manage.scopes[scope]}</small>
+              </label>
+            </li>`,
+        )}
+      </ul>
+    </fieldset>
+    ${renderTextField(days, errors, visit)}
+    <button type="submit" name="action" value="create-token">${text.manage.actions['create-token']}</button>
+  </form>`;
+}
+
 function renderAudit({ audit }: ManageContent, visit: Visit): Html {
   if (audit === undefined) return html``;
   const { text, format } = visit;
@@ -265,13 +360,13 @@ function renderAudit({ audit }: ManageContent, visit: Visit): Html {
               { title: text.manage.actor },
               { title: text.manage.outcome },
             ],
-            audit.entries.map(({ at, action, detail, actor, outcome }) => [
+            audit.entries.map(({ at, action, detail, actor, actor_name: actorName, outcome }) => [
               format.dateTime(at),
               html`<code>${action}</code>`,
               Object.keys(detail).length === 0
                 ? renderMissing(visit)
                 : html`<code>${renderAuthored(JSON.stringify(detail))}</code>`,
-              html`<code>${actor}</code>`,
+              html`${actorName === undefined ? '' : html`${renderAuthored(actorName)} `}<code>${actor}</code>`,
               renderEnglish(outcome, visit),
             ]),
           )

@@ -163,6 +163,11 @@ export class Calls {
       (await endpoint.call({ params, query, body }, toEndpointContext(context, key))) as z.output<Output>;
   }
 
+  /** The scope that an author's endpoint requires of a token; undefined if this installation does not have it. */
+  findScope(method: Method, path: string): string | undefined {
+    return this.#byName.get(`${method} ${path}`)?.authorScope;
+  }
+
   /** Finds an endpoint that a page calls for its effect; undefined if this installation does not have it. */
   findAction(method: Method, path: string): EndpointAction | undefined {
     const endpoint = this.#byName.get(`${method} ${path}`);

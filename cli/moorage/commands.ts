@@ -24,6 +24,7 @@ import {
   notificationsWebhook,
 } from './commands/notifications.ts';
 import { envList, envSet, envUnset, secretsList, secretsSet, secretsUnset, settings } from './commands/settings.ts';
+import { tokensCreate, tokensList, tokensRevoke } from './commands/tokens.ts';
 import type { Command } from './program.ts';
 
 export const commands: readonly Command[] = [
@@ -57,6 +58,9 @@ export const commands: readonly Command[] = [
   notificationsWebhook,
   notificationsEvents,
   notificationsTest,
+  tokensCreate,
+  tokensList,
+  tokensRevoke,
   hook,
   audit,
   exportApp,

@@ -154,13 +154,18 @@ export function createHookSecretEndpoints({ access }: AuthorServices, options: H
       operation: 'getPushHookSecret',
       summary: 'Get the address and the secret of the push hook',
       description:
-        'With them, a git forge reports each push, and the commit is built immediately. The secret belongs to this app and is the same until it is replaced; it can request a look at the repository and nothing else. Needs an author key.',
+        'With them, a git forge reports each push, and the commit is built immediately. The secret belongs to this app and is the same until it is replaced; it can request a look at the repository and nothing else.',
       output: hookSecretView,
       handler: async ({ params: { slug } }, context) =>
-        access.act(slug, context, { action: 'show-push-hook-secret' }, async ({ app: { metadata } }) => {
-          assertConfigured(secret);
-          return buildView(slug, metadata.uid, await versions.read(metadata.uid));
-        }),
+        access.act(
+          slug,
+          context,
+          { operation: 'getPushHookSecret', action: 'show-push-hook-secret' },
+          async ({ app: { metadata } }) => {
+            assertConfigured(secret);
+            return buildView(slug, metadata.uid, await versions.read(metadata.uid));
+          },
+        ),
     }),
     defineEndpoint({
       ...shared,
@@ -168,7 +173,7 @@ export function createHookSecretEndpoints({ access }: AuthorServices, options: H
       path: `${path}/replace`,
       operation: 'replacePushHookSecret',
       summary: 'Replace the secret of the push hook',
-      description: `Makes a new secret. The previous one stays valid for ${overlapHours} hours, unless end_previous is true; one before that ends immediately. Needs an author key.`,
+      description: `Makes a new secret. The previous one stays valid for ${overlapHours} hours, unless end_previous is true; one before that ends immediately.`,
       body: z.strictObject({
         end_previous: z
           .boolean()
@@ -177,12 +182,18 @@ export function createHookSecretEndpoints({ access }: AuthorServices, options: H
       }),
       output: hookSecretView,
       handler: async ({ params: { slug }, body }, context) => {
-        const name = { action: 'replace-push-hook-secret', detail: { end_previous: body.end_previous } };
-        return access.act(slug, context, name, async ({ app: { metadata } }) => {
-          assertConfigured(secret);
-          const hook = await versions.replace(metadata.uid, body.end_previous ? 0 : overlapHours);
-          return buildView(slug, metadata.uid, hook);
-        });
+        const detail = { end_previous: body.end_previous };
+        const operation = 'replacePushHookSecret';
+        return access.act(
+          slug,
+          context,
+          { operation, action: 'replace-push-hook-secret', detail },
+          async ({ app: { metadata } }) => {
+            assertConfigured(secret);
+            const hook = await versions.replace(metadata.uid, body.end_previous ? 0 : overlapHours);
+            return buildView(slug, metadata.uid, hook);
+          },
+        );
       },
     }),
     defineEndpoint({
@@ -191,16 +202,21 @@ export function createHookSecretEndpoints({ access }: AuthorServices, options: H
       path: `${path}/previous`,
       operation: 'endPreviousPushHookSecret',
       summary: 'End the previous secret of the push hook',
-      description: 'Only events that are signed with the current secret are accepted from now on. Needs an author key.',
+      description: 'Only events that are signed with the current secret are accepted from now on.',
       output: actionView,
       outputDescription: 'The previous secret is not valid.',
       problems: changeProblems,
       handler: async ({ params: { slug } }, context) =>
-        access.act(slug, context, { action: 'end-previous-push-hook-secret' }, async ({ app: { metadata } }) => {
-          const isEnded = await versions.endPrevious(metadata.uid);
-          const message = isEnded ? 'The previous secret is not valid any more.' : 'There was no previous secret.';
-          return { slug, message };
-        }),
+        access.act(
+          slug,
+          context,
+          { operation: 'endPreviousPushHookSecret', action: 'end-previous-push-hook-secret' },
+          async ({ app: { metadata } }) => {
+            const isEnded = await versions.endPrevious(metadata.uid);
+            const message = isEnded ? 'The previous secret is not valid any more.' : 'There was no previous secret.';
+            return { slug, message };
+          },
+        ),
     }),
   ];
 }

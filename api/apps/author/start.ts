@@ -1,7 +1,7 @@
 // Starts what authors run their apps with: their access, the audit log, and all endpoints of an app's private side.
 import type { AppsSite } from '../../../crds/names.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
-import type { LedgerHandle } from '../../billing/index.ts';
+import type { LedgerHandle, OpenLedger } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import type { Fetcher } from '../../tools/index.ts';
 import type { App, AppIndex } from '../hosted-apps.ts';
@@ -9,6 +9,10 @@ import { rememberSecret } from '../logs/fingerprints.ts';
 import { type LogSettings, startLogs } from '../logs/start.ts';
 import type { MailSettings } from '../notifications/mail.ts';
 import { type NotificationsOptions, type NotificationTimes, startNotifications } from '../notifications/start.ts';
+import { Accounts } from '../sign-in/accounts.ts';
+import type { SignInProvider } from '../sign-in/config.ts';
+import { createSignInEndpoints } from '../sign-in/endpoints.ts';
+import { SignIn } from '../sign-in/flow.ts';
 import { AuthorAccess, type AuthorAccessOptions } from './access.ts';
 import { AuditLog } from './audit.ts';
 import type { WriteControl } from './control.ts';
@@ -17,8 +21,10 @@ import { type AuthorServices, createAuthorAppEndpoints } from './endpoints.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
 import { HookVersions } from './push-hook-secrets.ts';
 import { createReleaseEndpoints } from './releases.ts';
+import { applyPermissions } from './scopes.ts';
 import { createSecretEndpoints } from './secrets.ts';
 import { createSettingEndpoints } from './settings.ts';
+import { createTokenEndpoints, TokenStore } from './tokens.ts';
 
 /** What the cluster does for authors. */
 export interface AuthorCluster {
@@ -49,6 +55,8 @@ export interface AuthorSideOptions {
   readonly fetcher: Fetcher;
   /** Statements and payouts of the last week. */
   readonly listAuthorNews: NotificationsOptions['listAuthorNews'];
+  /** Forges with whose accounts authors sign in. */
+  readonly signInProviders: readonly SignInProvider[];
   /** For tests. */
   readonly notificationTimes?: Partial<NotificationTimes> | undefined;
   readonly log: Logger;
@@ -57,6 +65,8 @@ export interface AuthorSideOptions {
 
 export interface AuthorSide {
   readonly endpoints: readonly Endpoint[];
+  /** undefined without providers. */
+  readonly signIn: SignIn | undefined;
   /** Begins to notice and deliver events. Call it once the cache has every app. */
   start(): void;
   stop(): Promise<void>;
@@ -64,11 +74,18 @@ export interface AuthorSide {
 
 /** @param cluster undefined without one: then there are no endpoints */
 export function startAuthorSide(cluster: AuthorCluster | undefined, site: AuthorSideOptions): AuthorSide {
-  if (cluster === undefined) return { endpoints: [], start: () => undefined, stop: () => Promise.resolve() };
+  if (cluster === undefined) {
+    return { endpoints: [], signIn: undefined, start: () => undefined, stop: () => Promise.resolve() };
+  }
   const options = { ...site, ...cluster };
   const { lookUpKeys, writeControl, apps, baseUrl, secret, deleteGraceMs, ledger, log } = options;
-  const audit = new AuditLog(() => ledger.get().database);
-  const access = new AuthorAccess({ apps, lookUpKeys, audit });
+  const database = (): OpenLedger['database'] => ledger.get().database;
+  const audit = new AuditLog(database);
+  const tokens = new TokenStore(database);
+  const { signInProviders: providers } = options;
+  const accounts = new Accounts(providers, options.callerSalt);
+  const signIn = new SignIn({ providers, accounts, baseUrl, database, log });
+  const access = new AuthorAccess({ apps, lookUpKeys, tokens, accounts, audit });
   const polls = new PushPolls({ writeControl, log });
   const versions = new HookVersions(() => ledger.get().database);
   const logs = options.logs && startLogs({ ...options.logs, ...{ apps, access, ledger, log } });
@@ -80,14 +97,15 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
           rememberSecret(ledger.get().database, app.metadata.uid, name, value, logKey);
   const services: AuthorServices = {
     ...options,
-    ...{ access, audit, rememberSecret: options.rememberSecret ?? storeFingerprint },
+    ...{ access, audit, tokens, rememberSecret: options.rememberSecret ?? storeFingerprint },
   };
   const notifications = startNotifications({
     ...options,
     ...{ access, mail: options.mail, secret: options.callerSalt, times: options.notificationTimes },
   });
   return {
-    endpoints: [
+    signIn: providers.length === 0 ? undefined : signIn,
+    endpoints: applyPermissions([
       ...createAuthorAppEndpoints(services),
       ...createReleaseEndpoints(services),
       ...createSecretEndpoints(services),
@@ -95,8 +113,10 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
       ...createPushHookEndpoints(services, { baseUrl, secret, polls, versions }),
       ...notifications.endpoints,
+      ...createTokenEndpoints(services),
+      ...createSignInEndpoints(providers, baseUrl),
       ...(logs?.endpoints ?? []),
-    ],
+    ]),
     start() {
       notifications.start();
       logs?.start();

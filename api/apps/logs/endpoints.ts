@@ -1,6 +1,7 @@
 // The endpoints with which an author reads what an app prints: the log, followed or not, and what came before each crash.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { Problem } from '../../../lib/problem.ts';
 import { parseDuration } from '../../../lib/values.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
 import {
@@ -130,7 +131,7 @@ function createLogEndpoint(services: LogServices): Endpoint {
     description:
       'Standard output and standard error of all components, across restarts and releases: the newest 5 MiB. Secrets are masked. ' +
       'JSON, or text with Accept: text/plain, or with Accept: text/event-stream server-sent events: `log` (a line), `crash`, `gap` (older lines were removed before they were sent) and `end`. ' +
-      'A followed stream resumes after Last-Event-ID. Needs an author key.',
+      'A followed stream resumes after Last-Event-ID.',
     params: slugParams,
     query: logQuery,
     output: appLogView,
@@ -139,13 +140,13 @@ function createLogEndpoint(services: LogServices): Endpoint {
     produces: ['application/json', plainTextType, eventStreamType],
     problems: [...readingProblems, tooManyStreams, ledgerUnconfigured, ledgerUnavailable],
     // HEAD reads nothing and takes no slot.
-    head({ params, query }, context) {
-      access.identify(params.slug, context);
+    async head({ params, query }, context) {
+      await access.identify(params.slug, context, 'readAppLog');
       const contentType = chooseWriter(query, context)?.contentType ?? 'application/json';
-      return Promise.resolve(new Response(null, { headers: { ...streamHeaders, 'content-type': contentType } }));
+      return new Response(null, { headers: { ...streamHeaders, 'content-type': contentType } });
     },
     async handler({ params: { slug }, query }, context) {
-      const { uid } = access.identify(slug, context).app.metadata;
+      const { uid } = (await access.identify(slug, context, 'readAppLog')).app.metadata;
       if (query.follow && query.previous)
         throw createValidationProblem([
           {
@@ -167,7 +168,7 @@ function createLogEndpoint(services: LogServices): Endpoint {
         resumed === undefined
           ? await readSelected(uid, query)
           : { events: [], end: `${resumed.chunk}/${resumed.line}` };
-      const isAllowed = (): boolean => hasAccess(access, slug, uid, context);
+      const isAllowed = (): Promise<boolean> => hasAccess(access, slug, uid, context);
       const isWanted = createFilter(query);
       const open = (signal: AbortSignal): ReturnType<typeof followLog> =>
         followLog({ store, app: uid, first, isAllowed, isWanted, pollMs, signal });
@@ -184,7 +185,7 @@ function createCrashesEndpoint({ access, store }: LogServices): Endpoint {
     tag: 'apps',
     summary: 'List the crashes of an app',
     description:
-      'When and how components ended although nobody stopped them, with the last 200 lines before that. The newest 20 are kept, newest first. Needs an author key.',
+      'When and how components ended although nobody stopped them, with the last 200 lines before that. The newest 20 are kept, newest first.',
     params: slugParams,
     query: z.strictObject({
       component,
@@ -196,7 +197,7 @@ function createCrashesEndpoint({ access, store }: LogServices): Endpoint {
     problems: [...readingProblems, ledgerUnconfigured, ledgerUnavailable],
     head: 'as GET',
     async handler({ params, query }, context) {
-      const { app } = access.identify(params.slug, context);
+      const { app } = await access.identify(params.slug, context, 'listAppCrashes');
       const crashes = await store.listCrashes(app.metadata.uid, query.component, query.limit);
       return { crashes: crashes.map((crash) => ({ ...toCrashView(crash), lines: [...crash.lines] })) };
     },
@@ -216,12 +217,17 @@ function createFilter({ component: wanted, search }: LogQuery): (line: Omit<Stor
     (wanted === undefined || name === wanted) && (search === undefined || line.includes(search));
 }
 
-/** Whether the key still opens the app. A stream must not outlast it. */
-function hasAccess(access: LogServices['access'], slug: string, uid: string, context: CallContext): boolean {
+/** Whether the key still opens the app. A stream must not outlast it. A database that is away for a while only delays it. */
+async function hasAccess(
+  access: LogServices['access'],
+  slug: string,
+  uid: string,
+  context: CallContext,
+): Promise<boolean> {
   try {
-    return access.identify(slug, context).app.metadata.uid === uid;
-  } catch {
-    return false;
+    return (await access.identify(slug, context, 'readAppLog')).app.metadata.uid === uid;
+  } catch (error) {
+    return error instanceof Problem && error.type.status === 503;
   }
 }
 
@@ -230,7 +236,7 @@ interface FollowedLog {
   readonly app: string;
   readonly first: { readonly events: readonly LogEvent[]; readonly end: string };
   readonly isWanted: (line: StoredLine) => boolean;
-  readonly isAllowed: () => boolean;
+  readonly isAllowed: () => Promise<boolean>;
   readonly pollMs: number;
   readonly signal: AbortSignal;
 }
@@ -241,7 +247,7 @@ async function* followLog(options: FollowedLog): AsyncGenerator<LogEvent, void, 
   yield* first.events;
   let after = first.end;
   while (!signal.aborted) {
-    if (!isAllowed()) {
+    if (!(await isAllowed())) {
       yield { type: 'end', message: 'Your key does not open this app any more, or the app was deleted.' };
       return;
     }

@@ -49,7 +49,7 @@ function createAddition({ access, recipients, keys, sendsMail }: NotificationSer
     tag: 'apps',
     summary: 'Add a contact that is notified by mail',
     description:
-      'Sends a mail with a link to the address. It gets notifications once its owner has confirmed it by the link, which is valid for 48 hours. Adding it again sends the mail again. Needs an author key.',
+      'Sends a mail with a link to the address. It gets notifications once its owner has confirmed it by the link, which is valid for 48 hours. Adding it again sends the mail again.',
     params: slugParams,
     body: z.strictObject({ address: mailAddress.describe('E-mail address.') }),
     output: messageView.extend({ id: z.string(), confirmed: z.boolean() }),
@@ -59,19 +59,24 @@ function createAddition({ access, recipients, keys, sendsMail }: NotificationSer
     problems: [...changeProblems, noNotifications, tooManyContacts, tooManyConfirmations],
     handler: async ({ params: { slug }, body: { address } }, context) => {
       const to = maskAddress(address);
-      return access.act(slug, context, { action: 'add-contact', detail: { to } }, async ({ app }) => {
-        if (!sendsMail) throw new Problem(noNotifications, noMailServer);
-        const { uid } = app.metadata;
-        const contact = keys.hashContact(address);
-        const sealed = { contact, address: keys.sealAddress(uid, address) };
-        const outcome = await recipients.addContact({ uid, slug }, sealed, describeApp(app));
-        if (outcome !== 'requested' && outcome !== 'confirmed') throw refusals[outcome]();
-        const isConfirmed = outcome === 'confirmed';
-        const message = isConfirmed
-          ? `${to} is confirmed already.`
-          : `A mail asks ${to} to confirm the address. Notifications are sent to it after that.`;
-        return { slug, message, id: contact, confirmed: isConfirmed };
-      });
+      return access.act(
+        slug,
+        context,
+        { operation: 'addNotificationContact', action: 'add-contact', detail: { to } },
+        async ({ app }) => {
+          if (!sendsMail) throw new Problem(noNotifications, noMailServer);
+          const { uid } = app.metadata;
+          const contact = keys.hashContact(address);
+          const sealed = { contact, address: keys.sealAddress(uid, address) };
+          const outcome = await recipients.addContact({ uid, slug }, sealed, describeApp(app));
+          if (outcome !== 'requested' && outcome !== 'confirmed') throw refusals[outcome]();
+          const isConfirmed = outcome === 'confirmed';
+          const message = isConfirmed
+            ? `${to} is confirmed already.`
+            : `A mail asks ${to} to confirm the address. Notifications are sent to it after that.`;
+          return { slug, message, id: contact, confirmed: isConfirmed };
+        },
+      );
     },
   });
 }
@@ -84,16 +89,21 @@ function createRemoval({ access, recipients }: NotificationServices): Endpoint {
     tag: 'apps',
     summary: 'Remove a contact',
     description:
-      'Nothing more is sent to it, not even what is waiting. Removing none succeeds. The contact in the repository is removed there. Needs an author key.',
+      'Nothing more is sent to it, not even what is waiting. Removing none succeeds. The contact in the repository is removed there.',
     params: slugParams.extend({ id: z.string().regex(/^[0-9a-f]{32}$/, 'must be the id of a contact') }),
     output: messageView,
     outputDescription: 'The contact is removed.',
     problems: changeProblems,
     handler: async ({ params: { slug, id } }, context) =>
-      access.act(slug, context, { action: 'remove-contact', detail: { id } }, async ({ app }) => {
-        const isRemoved = await recipients.remove(app.metadata.uid, 'mail', id);
-        return { slug, message: isRemoved ? 'The contact is removed.' : 'There was no such contact.' };
-      }),
+      access.act(
+        slug,
+        context,
+        { operation: 'removeNotificationContact', action: 'remove-contact', detail: { id } },
+        async ({ app }) => {
+          const isRemoved = await recipients.remove(app.metadata.uid, 'mail', id);
+          return { slug, message: isRemoved ? 'The contact is removed.' : 'There was no such contact.' };
+        },
+      ),
   });
 }
 

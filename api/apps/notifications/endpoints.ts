@@ -103,7 +103,7 @@ function createListEndpoint(services: NotificationServices): Endpoint {
     operation: 'listNotifications',
     tag: 'apps',
     summary: 'List how an author is notified',
-    description: 'Where notifications of the app go, and how the last ones went. Needs an author key.',
+    description: 'Where notifications of the app go, and how the last ones went.',
     params: slugParams,
     output: notificationsView,
     outputDescription: 'Recipients and deliveries.',
@@ -111,7 +111,7 @@ function createListEndpoint(services: NotificationServices): Endpoint {
     problems: [...readingProblems, ...databaseProblems],
     head: 'as GET',
     handler: async ({ params }, context) => {
-      const { app } = access.identify(params.slug, context);
+      const { app } = await access.identify(params.slug, context, 'listNotifications');
       const { uid } = app.metadata;
       const [rows, choices, deliveries] = await Promise.all([
         recipients.list(uid),
@@ -255,7 +255,7 @@ function createWebhookEndpoint({ access, recipients, keys, fetcher }: Notificati
     tag: 'apps',
     summary: 'Set the webhook of an app',
     description:
-      'Events are posted to the URL as JSON, signed as Standard Webhooks describes (webhook-id, webhook-timestamp, webhook-signature). Each is sent at least once, with the same webhook-id in every attempt: for 24 hours, with growing pauses, until the answer is 2xx. Redirects are not followed. Setting the webhook again replaces the URL and the signing secret. Needs an author key.',
+      'Events are posted to the URL as JSON, signed as Standard Webhooks describes (webhook-id, webhook-timestamp, webhook-signature). Each is sent at least once, with the same webhook-id in every attempt: for 24 hours, with growing pauses, until the answer is 2xx. Redirects are not followed. Setting the webhook again replaces the URL and the signing secret.',
     params: slugParams,
     body: z.strictObject({
       url: z.string().min(1).max(2_000).describe('Public https URL.'),
@@ -269,17 +269,22 @@ function createWebhookEndpoint({ access, recipients, keys, fetcher }: Notificati
       const { events } = body;
       // Paths of webhooks often are secrets.
       const detail = { origin: URL.canParse(body.url) ? new URL(body.url).origin : '', events };
-      return access.act(params.slug, context, { action: 'set-webhook', detail }, async ({ app }) => {
-        await fetcher.check({ url: body.url, httpsOnly: true, signal: context.signal });
-        const { uid } = app.metadata;
-        const version = await recipients.setWebhook(uid, body.url, events);
-        return {
-          url: body.url,
-          events,
-          secret: keys.createWebhookSecret(uid, version),
-          message: `Keep the secret: verify each request with it. POST /api/apps/${params.slug}/notifications/test sends a test.`,
-        };
-      });
+      return access.act(
+        params.slug,
+        context,
+        { operation: 'setNotificationWebhook', action: 'set-webhook', detail },
+        async ({ app }) => {
+          await fetcher.check({ url: body.url, httpsOnly: true, signal: context.signal });
+          const { uid } = app.metadata;
+          const version = await recipients.setWebhook(uid, body.url, events);
+          return {
+            url: body.url,
+            events,
+            secret: keys.createWebhookSecret(uid, version),
+            message: `Keep the secret: verify each request with it. POST /api/apps/${params.slug}/notifications/test sends a test.`,
+          };
+        },
+      );
     },
   });
 }
@@ -293,16 +298,21 @@ function createWebhookRemoval({ access, recipients }: NotificationServices): End
     operation: 'removeNotificationWebhook',
     tag: 'apps',
     summary: 'Remove the webhook of an app',
-    description: 'Nothing more is sent to it, not even what is waiting. Removing none succeeds. Needs an author key.',
+    description: 'Nothing more is sent to it, not even what is waiting. Removing none succeeds.',
     params: slugParams,
     output: messageView,
     outputDescription: 'There is no webhook any more.',
     problems: changeProblems,
     handler: async ({ params }, context) =>
-      access.act(params.slug, context, { action: 'remove-webhook' }, async ({ app }) => {
-        const isRemoved = await recipients.removeWebhook(app.metadata.uid);
-        return { slug: params.slug, message: isRemoved ? 'The webhook is removed.' : 'There was no webhook.' };
-      }),
+      access.act(
+        params.slug,
+        context,
+        { operation: 'removeNotificationWebhook', action: 'remove-webhook' },
+        async ({ app }) => {
+          const isRemoved = await recipients.removeWebhook(app.metadata.uid);
+          return { slug: params.slug, message: isRemoved ? 'The webhook is removed.' : 'There was no webhook.' };
+        },
+      ),
   });
 }
 
@@ -314,19 +324,24 @@ function createMailEndpoint({ access, recipients, keys, sendsMail }: Notificatio
     tag: 'apps',
     summary: 'Start the mails about an app again',
     description:
-      'Undoes the link that stopped the mails to the contact in the repository, and the end after seven days of failures. Needs an author key.',
+      'Undoes the link that stopped the mails to the contact in the repository, and the end after seven days of failures.',
     params: slugParams,
     output: messageView,
     outputDescription: 'Mails are sent.',
     problems: [...changeProblems, noNotifications],
     handler: async ({ params }, context) =>
-      access.act(params.slug, context, { action: 'start-mail' }, async ({ app }) => {
-        const address = findMailContact(app);
-        const reason = explainNoMail({ slug: params.slug, address, sendsMail });
-        if (address === undefined || reason !== undefined) throw new Problem(noNotifications, reason ?? '');
-        await recipients.startMail(app.metadata.uid, keys.hashContact(address));
-        return { slug: params.slug, message: `Mails about ${params.slug} go to ${maskAddress(address)}.` };
-      }),
+      access.act(
+        params.slug,
+        context,
+        { operation: 'startNotificationMail', action: 'start-mail' },
+        async ({ app }) => {
+          const address = findMailContact(app);
+          const reason = explainNoMail({ slug: params.slug, address, sendsMail });
+          if (address === undefined || reason !== undefined) throw new Problem(noNotifications, reason ?? '');
+          await recipients.startMail(app.metadata.uid, keys.hashContact(address));
+          return { slug: params.slug, message: `Mails about ${params.slug} go to ${maskAddress(address)}.` };
+        },
+      ),
   });
 }
 
@@ -337,7 +352,7 @@ function createChoiceEndpoint({ access, recipients }: NotificationServices): End
     operation: 'chooseNotificationEvents',
     tag: 'apps',
     summary: 'Choose the events that a channel sends',
-    description: 'With all of them, those that are added later are sent, too. Needs an author key.',
+    description: 'With all of them, those that are added later are sent, too.',
     params: slugParams.extend({ channel }),
     body: z.strictObject({ events: chosenEvents.describe('Events to send.') }),
     output: messageView,
@@ -345,11 +360,16 @@ function createChoiceEndpoint({ access, recipients }: NotificationServices): End
     problems: changeProblems,
     handler: async ({ params, body }, context) => {
       const detail = { channel: params.channel, events: body.events };
-      return access.act(params.slug, context, { action: 'choose-events', detail }, async ({ app }) => {
-        await recipients.choose(app.metadata.uid, params.channel, body.events);
-        const count = `${body.events.length} of ${chosenKinds.length}`;
-        return { slug: params.slug, message: `The ${params.channel} sends ${count} kinds of events.` };
-      });
+      return access.act(
+        params.slug,
+        context,
+        { operation: 'chooseNotificationEvents', action: 'choose-events', detail },
+        async ({ app }) => {
+          await recipients.choose(app.metadata.uid, params.channel, body.events);
+          const count = `${body.events.length} of ${chosenKinds.length}`;
+          return { slug: params.slug, message: `The ${params.channel} sends ${count} kinds of events.` };
+        },
+      );
     },
   });
 }
@@ -361,30 +381,34 @@ function createTestEndpoint({ access, notifier, now = () => new Date() }: Notifi
     operation: 'testNotifications',
     tag: 'apps',
     summary: 'Send a test notification',
-    description:
-      'Sends an event of the type test to every target, whichever events it has chosen. Needs an author key.',
+    description: 'Sends an event of the type test to every target, whichever events it has chosen.',
     params: slugParams,
     output: messageView.extend({ event: z.string(), channels: z.array(channel) }),
     outputDescription: 'The test is being sent.',
     problems: [...changeProblems, noNotifications, tooManyTests],
     handler: async ({ params }, context) =>
-      access.act(params.slug, context, { action: 'test-notifications' }, async ({ app }) => {
-        const { id, channels } = await notifier.notify(app, createTestEvent(app, randomUUID(), now()));
-        if (id === undefined)
-          throw new Problem(tooManyTests, 'A test was sent within the last 30 seconds.', {
-            headers: { 'retry-after': String(testGapMs / 1000) },
-          });
-        if (channels.length === 0)
-          throw new Problem(
-            noNotifications,
-            `Nothing was sent. GET /api/apps/${params.slug}/notifications says why no mails are sent; PUT /api/apps/${params.slug}/notifications/webhook adds a webhook.`,
-          );
-        return {
-          slug: params.slug,
-          event: id,
-          channels: [...channels],
-          message: `The test goes out in a few seconds. GET /api/apps/${params.slug}/notifications shows how it went.`,
-        };
-      }),
+      access.act(
+        params.slug,
+        context,
+        { operation: 'testNotifications', action: 'test-notifications' },
+        async ({ app }) => {
+          const { id, channels } = await notifier.notify(app, createTestEvent(app, randomUUID(), now()));
+          if (id === undefined)
+            throw new Problem(tooManyTests, 'A test was sent within the last 30 seconds.', {
+              headers: { 'retry-after': String(testGapMs / 1000) },
+            });
+          if (channels.length === 0)
+            throw new Problem(
+              noNotifications,
+              `Nothing was sent. GET /api/apps/${params.slug}/notifications says why no mails are sent; PUT /api/apps/${params.slug}/notifications/webhook adds a webhook.`,
+            );
+          return {
+            slug: params.slug,
+            event: id,
+            channels: [...channels],
+            message: `The test goes out in a few seconds. GET /api/apps/${params.slug}/notifications shows how it went.`,
+          };
+        },
+      ),
   });
 }

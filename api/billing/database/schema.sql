@@ -2889,6 +2889,9 @@ CREATE TABLE author.action (
   outcome text NOT NULL,
   -- X-Request-Id of the request.
   request text NOT NULL,
+  -- The actor is the first 12 digits of the hash of an author key, or a kind, a colon and an id, as of a token. The name is what
+  -- its owner called it at that time.
+  actor_name text,
   CONSTRAINT action_outcome_check CHECK (outcome = ANY (ARRAY['accepted'::text, 'failed'::text])),
   CONSTRAINT action_pkey PRIMARY KEY (id)
 );
@@ -3051,6 +3054,36 @@ CREATE TABLE author.delivery (
 CREATE INDEX delivery_due ON author.delivery USING btree (due_at) WHERE (state = 'waiting'::text);
 CREATE INDEX delivery_app ON author.delivery USING btree (app, created_at DESC);
 CREATE INDEX delivery_recipient ON author.delivery USING btree (recipient, created_at DESC) WHERE (recipient <> ''::text);
+
+CREATE TABLE author.token (
+  -- First 12 digits of the hash: what lists and the audit log name it by.
+  id text NOT NULL,
+  -- UID of the HostedApp.
+  app text NOT NULL,
+  name text NOT NULL,
+  -- SHA-256 of the token, which itself is not stored.
+  hash text NOT NULL,
+  scopes text[] NOT NULL,
+  -- Hash of the author key that made it. The token ends with the line of that key.
+  author_key text NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  revoked_at timestamp with time zone,
+  -- To the minute.
+  last_used_at timestamp with time zone,
+  CONSTRAINT token_check CHECK (expires_at <= (created_at + '366 days'::interval)),
+  CONSTRAINT token_pkey PRIMARY KEY (id)
+);
+CREATE INDEX token_app ON author.token USING btree (app, created_at DESC);
+
+-- Sign-ins that have ended, so that each ends once, at whichever replica of the API.
+CREATE TABLE author.sign_in_state (
+  -- SHA-256 of the state.
+  hash text NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT sign_in_state_pkey PRIMARY KEY (hash)
+);
+CREATE INDEX sign_in_state_expiry ON author.sign_in_state USING btree (expires_at);
 
 -- Kinds of events that a channel of an app sends. No row: all of them, also those that are added later.
 CREATE TABLE author.notification_choice (

@@ -11,6 +11,7 @@ import { moneyAttacks } from './money.ts';
 import { neighbourAttacks } from './neighbours.ts';
 import { rightsAttacks } from './rights.ts';
 import { secretAttacks } from './secrets.ts';
+import { allSignInAttacks } from './sign-in.ts';
 
 /** These host nothing, are quick, and are tried one after another: some measure how long the installation takes to answer. */
 export const quickAttacks: readonly Attack[] = [
@@ -23,7 +24,7 @@ export const quickAttacks: readonly Attack[] = [
 /** Each group waits for builds of its own most of the time, so the groups are tried at the same time, after the quick attacks. */
 export const hostingAttacks: readonly (readonly Attack[])[] = [
   buildAttacks,
-  [...authorKeyAttacks, ...authorDataAttacks, ...authorNoticeAttacks, ...staleKeyAttacks],
+  [...authorKeyAttacks, ...authorDataAttacks, ...authorNoticeAttacks, ...allSignInAttacks, ...staleKeyAttacks],
   installationAttacks,
   secretAttacks,
   appAttacks,

@@ -179,3 +179,41 @@ test('an author sets the webhook by form, sees its secret once, and chooses even
   assert.equal(refused.status, 400, 'no events');
   assert.equal((await send({ action: 'set-webhook', url }, { cookie })).status, 403, 'no token');
 });
+
+test('an author makes a token, which the page shows once, and its holder sees no form that it may not send', async () => {
+  const { cookie, token } = await signIn();
+  const made = await send(
+    { action: 'create-token', token, 'token-name': 'Looks', scopes: 'read', expires_in_days: '7' },
+    { cookie },
+  );
+  const page = await made.text();
+  assert.equal(made.status, 200, page);
+  const [viewer = ''] = /mat-[\w-]{43}/.exec(page) ?? [];
+  const again = await open(cookie);
+  assert.deepEqual([again.text.includes(viewer), again.text.includes('Looks')], [false, true]);
+
+  const response = await send({ action: 'sign-in', key: viewer });
+  assert.equal(response.status, 303);
+  const viewing = (response.headers.getSetCookie()[0] ?? '').split(';')[0] ?? '';
+  const { status, text } = await open(viewing);
+  assert.equal(status, 200);
+  assert.match(text, /You are signed in with a token/);
+  for (const action of ['restart', 'set-secret', 'change-settings', 'create-token', 'delete'])
+    assert.equal(text.includes(`value="${action}"`), false, action);
+  const csrf = /name="token" value="([\w-]+)"/.exec(text)?.[1] ?? '';
+  const refused = await send({ action: 'restart', token: csrf }, { cookie: viewing });
+  assert.deepEqual([refused.status, writes], [403, []]);
+  const minted = await send(
+    { action: 'create-token', token: csrf, 'token-name': 'Mine', scopes: 'read', expires_in_days: '7' },
+    { cookie: viewing },
+  );
+  assert.deepEqual([minted.status, /mat-[\w-]{43}/.test(await minted.text())], [403, false]);
+});
+
+test('a token with an end that is too far is refused at its field', async () => {
+  const { cookie, token } = await signIn();
+  const form = { action: 'create-token', token, 'token-name': 'x', scopes: 'read', expires_in_days: '900' };
+  const response = await send(form, { cookie });
+  assert.equal(response.status, 400);
+  assert.match(await response.text(), /href="#expires_in_days"/);
+});

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, test } from 'vitest';
-import { createAuthorKey } from '../../../../lib/ownership-file.ts';
+import { createAppToken, createAuthorKey } from '../../../../lib/ownership-file.ts';
 import {
   type Answer,
   type LoopbackApi,
@@ -108,6 +108,7 @@ const cases: readonly (readonly [string, string, string, object])[] = [
     'PUT /api/apps/hello/secrets/API_KEY {"value":"line 1\\nline 2"}',
     accepted,
   ],
+  ['tokens revoke 0123456789ab -a hello', '', 'DELETE /api/apps/hello/tokens/0123456789ab', accepted],
   ['secrets unset API_KEY -a hello', '', 'DELETE /api/apps/hello/secrets/API_KEY', accepted],
   [
     'notifications add ops@example.org -a hello',
@@ -309,6 +310,35 @@ NAME      REASON
 MAIL_KEY  The app crashed without it.
 `,
   );
+});
+
+test('tokens are made with scopes and an end, listed, and revoked by name', async () => {
+  const token = createAppToken();
+  api.answers['POST /api/apps/hello/tokens'] = { id: '0123456789ab', token, message: 'Keep it.' };
+  const made = await run(['tokens', 'create', 'My CI', '--scope', 'deploy,logs', '--days', '90', '-a', 'hello']);
+  assert.deepEqual([made.code, made.stdout], [0, `${token}\n`]);
+  assert.equal(made.stderr, 'Keep it. Its id is 0123456789ab.\n');
+  assert.equal(
+    listRequests().at(-1),
+    'POST /api/apps/hello/tokens {"name":"My CI","expires_in_days":90,"scopes":["deploy","logs"]}',
+  );
+  const endless = await run(['tokens', 'create', 'My CI', '-a', 'hello']);
+  assert.deepEqual([endless.code, /--days is required/.test(endless.stderr)], [2, true]);
+
+  const row = { name: 'My CI', scopes: ['deploy', 'logs'], state: 'active', expires_at: '2027-01-01T00:00:00.000Z' };
+  api.answers['GET /api/apps/hello/tokens'] = {
+    tokens: [
+      { ...row, id: '0123456789ab' },
+      { ...row, id: '112233445566', name: 'Twice' },
+      { ...row, id: '112233445577', name: 'Twice' },
+    ],
+  };
+  const list = await run(['tokens', 'list', 'hello']);
+  assert.match(list.stdout, /\n0123456789ab {2}My CI {2}deploy,logs {2}active {2}2027-01-01 00:00:00Z {2}never\n/);
+  api.answers['DELETE /api/apps/hello/tokens/0123456789ab'] = { message: 'My CI is revoked.' };
+  assert.equal((await run(['tokens', 'revoke', 'My CI', '-a', 'hello'])).stdout, 'My CI is revoked.\n');
+  assert.match((await run(['tokens', 'revoke', 'Twice', '-a', 'hello'])).stderr, /several tokens have this name/);
+  assert.match((await run(['tokens', 'revoke', 'None', '-a', 'hello'])).stderr, /no active token/);
 });
 
 test('hook, audit and export', async () => {
