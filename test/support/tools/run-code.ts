@@ -18,7 +18,10 @@ type Run = (code: string, more?: Record<string, unknown>) => Promise<z.output<ty
 
 export interface CodeRunner {
   readonly tool: Tool;
+  /** For code that ends by itself: with a minute instead of five seconds, since a busy machine takes long. */
   readonly run: Run;
+  /** With the five seconds of callers. */
+  readonly runAsCaller: Run;
   /** For code that uses up its time: in the same processes, with a second instead of five. */
   readonly runBriefly: Run;
   readonly close: () => Promise<void>;
@@ -32,6 +35,13 @@ export function codeRunner(fields: Record<string, unknown> = {}): CodeRunner {
     async (code, more = {}) =>
       shape.parse((await call(tool, { code, ...fields, ...more })).result);
   const tool = createRunCodeTool(createServices({ workers }));
+  const patient = createRunCodeTool(createServices({ workers }), { limitMs: 60_000 });
   const brief = createRunCodeTool(createServices({ workers }), { limitMs: 1_000 });
-  return { tool, run: runBy(tool), runBriefly: runBy(brief), close: () => workers.close() };
+  return {
+    tool,
+    run: runBy(patient),
+    runAsCaller: runBy(tool),
+    runBriefly: runBy(brief),
+    close: () => workers.close(),
+  };
 }
