@@ -79,7 +79,7 @@ async function ensureProductImage(
 ): Promise<{ reference: string; detail: string }> {
   const key = await computeProductKey(target);
   const { archive, cached } = await ensureArchive(
-    { name: target, key, context: paths.root, target, arguments: { ...imageArguments[target] }, compression: 'zstd' },
+    { name: target, key, context: paths.root, target, arguments: { ...imageArguments[target] } },
     undefined,
     report,
   );
