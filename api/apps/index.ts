@@ -46,6 +46,7 @@ export { createControlWriter, createSecretCreator } from './author/control.ts';
 export { auditView, ownAppView } from './author/endpoints.ts';
 export { secretsView } from './author/secrets.ts';
 export { settingsView } from './author/settings.ts';
+export { accessView, createdKeyView } from './author/visitors.ts';
 export { type AuthorCluster, startAuthorSide } from './author/start.ts';
 export { stopView } from './notifications/endpoints.ts';
 export { type MailSettings, readMailSettings } from './notifications/mail.ts';

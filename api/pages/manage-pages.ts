@@ -3,9 +3,11 @@
 import type { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import {
+  accessView,
   appCrashesView,
   appLogView,
   auditView,
+  createdKeyView,
   ownAppView,
   secretsView,
   settingsView,
@@ -45,6 +47,8 @@ interface Services {
   readonly readAudit: EndpointCall<z.output<typeof auditView>> | undefined;
   readonly readSecrets: EndpointCall<z.output<typeof secretsView>> | undefined;
   readonly readSettings: EndpointCall<z.output<typeof settingsView>> | undefined;
+  readonly readAccess: EndpointCall<z.output<typeof accessView>> | undefined;
+  readonly createKey: EndpointCall<z.output<typeof createdKeyView>> | undefined;
   readonly readLog: EndpointCall<z.output<typeof appLogView>> | undefined;
   readonly readCrashes: EndpointCall<z.output<typeof appCrashesView>> | undefined;
   readonly actions: ReadonlyMap<string, PageAction>;
@@ -59,6 +63,8 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
     readAudit: calls.find('GET', `${endpointPath}/audit`, auditView),
     readSecrets: calls.find('GET', `${endpointPath}/secrets`, secretsView),
     readSettings: calls.find('GET', `${endpointPath}/settings`, settingsView),
+    readAccess: calls.find('GET', `${endpointPath}/access`, accessView),
+    createKey: calls.find('POST', `${endpointPath}/access/keys`, createdKeyView),
     readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
     readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
     actions: findActions(calls),
@@ -91,7 +97,7 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
         const read = (name: string): string => {
           const text = (readField(form, name) ?? '').replaceAll('\r\n', '\n');
           // The spaces of a secret may matter.
-          return name === 'value' ? text : text.trim();
+          return name === 'value' || name === 'password' ? text : text.trim();
         };
         const action = read('action');
         const here = visit.link(toManagePath(slug));
@@ -100,6 +106,8 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
         const session = sessions.read(context.headers);
         if (session === undefined || !sessions.isGenuine(session, readField(form, 'token')))
           return { ...buildSignInPage(slug, undefined, visit, visit.text.manage.ended), status: 403 };
+        if (action === 'create-access-key')
+          return await createAccessKey(services, { slug, session, name: read('name') }, visit, context);
         const problem = await performAction(services.actions.get(action), { slug, session, read, action }, context);
         return problem === undefined
           ? redirectTo(visit.link(toManagePath(slug), { done: action }))
@@ -122,6 +130,22 @@ async function performAction(
     return undefined;
   } catch (error) {
     if (error instanceof Problem) return error;
+    throw error;
+  }
+}
+
+/** Shows the new key in the answer to the form, since no page can show it later. */
+async function createAccessKey(
+  services: Services,
+  { slug, session, name }: { slug: string; session: Session; name: string },
+  visit: Visit,
+  context: RequestContext,
+): Promise<Page> {
+  try {
+    const created = await services.createKey?.(context, { params: { slug }, body: { name }, key: session.key });
+    return await buildManagePage(services, { slug, session, createdKey: created?.key }, visit, context);
+  } catch (error) {
+    if (error instanceof Problem) return buildManagePage(services, { slug, session, problem: error }, visit, context);
     throw error;
   }
 }
@@ -210,8 +234,16 @@ const actions: readonly (readonly [
   ['set-secret', 'PUT', '/secrets/{name}', { toParams: toNameParameter, toBody: (read) => ({ value: read('value') }) }],
   ['delete-secret', 'DELETE', '/secrets/{name}', { toParams: toNameParameter }],
   ['change-settings', 'PUT', '/settings', { toBody: readSettingsForm }],
+  ['set-access', 'PUT', '/access', { toBody: readAccessForm }],
+  ['revoke-access-key', 'DELETE', '/access/keys/{name}', { toParams: toNameParameter }],
   ['delete', 'DELETE', ''],
 ];
+
+/** An empty password keeps the one before. */
+function readAccessForm(read: FormReader): unknown {
+  const password = read('password');
+  return { access: read('access'), ...(password === '' ? {} : { password }) };
+}
 
 /** The settings in a form; an empty field removes one. */
 function readSettingsForm(read: FormReader): unknown {
@@ -288,25 +320,35 @@ function createConfirmationProblem(slug: string): Problem {
   return createValidationProblem([{ in: 'body', field: 'slug', message, fix: `Enter ${slug}.` }]);
 }
 
+interface ManageVisit {
+  readonly slug: string;
+  readonly session: Session;
+  /** Why the last action was refused. */
+  readonly problem?: Problem;
+  /** An access key that was created with this request. */
+  readonly createdKey?: string | undefined;
+}
+
 /** @throws Problem (app-private) if the key of the session does not open this app */
 async function buildManagePage(
   services: Services,
-  { slug, session, problem }: { readonly slug: string; readonly session: Session; readonly problem?: Problem },
+  { slug, session, problem, createdKey }: ManageVisit,
   visit: Visit,
   context: RequestContext,
 ): Promise<Page> {
   const input = { params: { slug }, key: session.key };
   const app: OwnApp = await services.readApp(context, input);
   const search = readField(visit.query, 'search') ?? '';
-  const [audit, secrets, settings, log, crashes] = await Promise.all([
+  const [audit, secrets, settings, access, log, crashes] = await Promise.all([
     services.readAudit?.(context, { ...input, query: { limit: '20' } }),
     services.readSecrets?.(context, input),
     services.readSettings?.(context, input),
+    services.readAccess?.(context, input),
     services.readLog?.(context, { ...input, query: { tail: '200', ...(search === '' ? {} : { search }) } }),
     services.readCrashes?.(context, input),
   ]);
   const content: ManageContent = {
-    ...{ slug, app, audit, secrets, settings, log, crashes, search, problem },
+    ...{ slug, app, audit, secrets, settings, access, createdKey, log, crashes, search, problem },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,
     actions: new Set(services.actions.keys()),

@@ -1,7 +1,15 @@
 // What the author's page of an app shows: control, releases, secrets, settings, log, crashes, the audit log and the end.
 import type { z } from 'zod';
 import type { Problem } from '../../lib/problem.ts';
-import type { appCrashesView, appLogView, auditView, ownAppView, secretsView, settingsView } from '../apps/index.ts';
+import type {
+  accessView,
+  appCrashesView,
+  appLogView,
+  auditView,
+  ownAppView,
+  secretsView,
+  settingsView,
+} from '../apps/index.ts';
 import { type Html, html } from '../http/index.ts';
 import type { Page } from './page.ts';
 import {
@@ -27,6 +35,9 @@ export interface ManageContent {
   readonly audit: z.output<typeof auditView> | undefined;
   readonly secrets: z.output<typeof secretsView> | undefined;
   readonly settings: z.output<typeof settingsView> | undefined;
+  readonly access: z.output<typeof accessView> | undefined;
+  /** An access key that was just created, which is shown once. */
+  readonly createdKey: string | undefined;
   readonly log: z.output<typeof appLogView> | undefined;
   readonly crashes: z.output<typeof appCrashesView> | undefined;
   /** What the log is searched for. */
@@ -43,7 +54,7 @@ export interface ManageContent {
   readonly actions: ReadonlySet<string>;
 }
 
-const formFields = ['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug'];
+const formFields = ['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug', 'password'];
 
 export function renderManagePage(content: ManageContent, visit: Visit): Page {
   const { slug, app, problem, done, actions } = content;
@@ -68,7 +79,7 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
       </p>
       ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderLog(content, visit)}
       ${renderCrashes(content, visit)} ${renderSecrets(content, visit)} ${renderSettings(content, visit)}
-      ${renderAudit(content, visit)} ${renderEnd(content, visit)}
+      ${renderAccess(content, visit)} ${renderAudit(content, visit)} ${renderEnd(content, visit)}
       <form method="post" action="${content.path}">
         <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
       </form>`,
@@ -232,6 +243,90 @@ ${env.map(({ name, value }) => `${name}=${value}`).join('\n')}</textarea>
       <button type="submit" name="action" value="change-settings">${text.manage.actions['change-settings']}</button>
     </form>
   </section>`;
+}
+
+/** Who may visit the app, and its access keys. */
+function renderAccess(content: ManageContent, visit: Visit): Html {
+  const { access: view, problem, createdKey, path, token } = content;
+  if (view === undefined) return html``;
+  const { text, format } = visit;
+  const words = text.manage.access;
+  const errors = problem?.errors ?? [];
+  const password = {
+    ...{ name: 'password', label: words.password, help: words.passwordHelp, value: '', maxLength: 200 },
+    ...({ type: 'password', autocomplete: 'new-password' } as const),
+  };
+  const rows = view.keys.map(({ name, created_at: created }) => [
+    html`<code>${name}</code>`,
+    format.dateTime(created),
+    renderAction(content, 'revoke-access-key', visit, renderHidden('name', name)),
+  ]);
+  return html`<section aria-labelledby="access">
+    <h2 id="access">${words.title}</h2>
+    <p>${view.access === 'public' ? words.lead : view.enforced ? words.enforced : words.pending}</p>
+    <form class="panel" method="post" action="${path}">
+      ${renderHidden('token', token)}
+      <fieldset>
+        <legend>${words.mode}</legend>
+        <ul class="choices">
+          ${(['public', 'key', 'password'] as const).map(
+            (mode) =>
+              html`<li>
+                <label
+                  ><input
+                    type="radio"
+                    name="access"
+                    value="${mode}"
+                    ${view.access === mode ? html`checked` : ''}
+                  />${words.modes[mode]}</label
+                >
+              </li>`,
+          )}
+        </ul>
+      </fieldset>
+      ${renderTextField(password, errors, visit)}
+      <button type="submit" name="action" value="set-access">${text.manage.actions['set-access']}</button>
+    </form>
+    ${
+      createdKey === undefined
+        ? ''
+        : html`<p class="notice live" role="status">${words.created}</p>
+            ${renderCode(createdKey, words.keys)}`
+    }
+    ${
+      rows.length === 0
+        ? ''
+        : renderTable(
+            words.keys,
+            [{ title: words.key }, { title: text.manage.at }, { title: text.manage.action }],
+            rows,
+          )
+    }
+    ${view.access === 'public' ? '' : renderKeyForm(content, visit)}
+  </section>`;
+}
+
+function renderKeyForm({ path, token }: ManageContent, { text }: Visit): Html {
+  const words = text.manage.access;
+  return html`<form class="panel" method="post" action="${path}#access">
+    ${renderHidden('token', token)}
+    <div class="field">
+      <label for="key-name">${words.key}</label>
+      <p class="help" id="key-name-help">${words.keyHelp}</p>
+      <input
+        id="key-name"
+        name="name"
+        type="text"
+        maxlength="40"
+        required
+        autocomplete="off"
+        autocapitalize="none"
+        spellcheck="false"
+        aria-describedby="key-name-help"
+      />
+    </div>
+    <button type="submit" class="quiet" name="action" value="create-access-key">${words.create}</button>
+  </form>`;
 }
 
 function renderLog({ log, search, path }: ManageContent, visit: Visit): Html {

@@ -16,6 +16,7 @@ import {
 } from './commands/apps.ts';
 import { buildLog, logs, plan, submit, verify } from './commands/builds.ts';
 import { envList, envSet, envUnset, secretsList, secretsSet, secretsUnset, settings } from './commands/settings.ts';
+import { access, accessAdd, accessKeys, accessRevoke } from './commands/visitors.ts';
 import type { Command } from './program.ts';
 
 export const commands: readonly Command[] = [
@@ -43,6 +44,10 @@ export const commands: readonly Command[] = [
   envSet,
   envUnset,
   settings,
+  access,
+  accessKeys,
+  accessAdd,
+  accessRevoke,
   hook,
   audit,
   exportApp,

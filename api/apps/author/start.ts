@@ -18,6 +18,7 @@ import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
 import { createReleaseEndpoints } from './releases.ts';
 import { createSecretEndpoints } from './secrets.ts';
 import { createSettingEndpoints } from './settings.ts';
+import { createVisitorEndpoints } from './visitors.ts';
 
 /** What the cluster does for authors. */
 export interface AuthorCluster {
@@ -88,6 +89,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
       ...createReleaseEndpoints(services),
       ...createSecretEndpoints(services),
       ...createSettingEndpoints(services),
+      ...createVisitorEndpoints(services),
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
       ...createPushHookEndpoints(services, { baseUrl, secret, polls }),
       ...notifications.endpoints,

@@ -9,6 +9,7 @@ import { moneyAttacks } from './money.ts';
 import { neighbourAttacks } from './neighbours.ts';
 import { rightsAttacks } from './rights.ts';
 import { secretAttacks } from './secrets.ts';
+import { visitorAttacks } from './visitors.ts';
 
 export const attacks: readonly Attack[] = [
   ...callerAttacks,
@@ -18,6 +19,7 @@ export const attacks: readonly Attack[] = [
   ...moneyAttacks,
   ...appAttacks,
   ...authorAttacks,
+  ...visitorAttacks,
   ...secretAttacks,
   ...buildAttacks,
 ];

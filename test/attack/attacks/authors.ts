@@ -73,8 +73,8 @@ http.server.ThreadingHTTPServer(('', int(os.environ['PORT'])), Handler).serve_fo
 const issued = z.looseObject({ key: z.string(), line: z.string() });
 
 /** Hosts an app whose author is the attacker, and returns their key. */
-async function hostOwnApp(victim: Victim, name: string, line: string): Promise<{ key: string; line: string }> {
-  const files = { 'app.py': script(line), 'requirements.txt': '' };
+export async function hostOwnApp(victim: Victim, name: string, source: string): Promise<{ key: string; line: string }> {
+  const files = { 'app.py': source, 'requirements.txt': '' };
   await victim.host(name, files);
   const answer = await victim.ask(`/api/apps/${name}/keys`, { method: 'POST' });
   const { key, line: keyLine } = issued.parse(JSON.parse(answer.body));
@@ -97,7 +97,7 @@ const anotherAuthor: Attack = {
     const slug = await findSlug(victim);
     const other = issued.parse(JSON.parse((await victim.ask(`/api/apps/${slug}/keys`, { method: 'POST' })).body));
     const name = 'attack-author';
-    const { key } = await hostOwnApp(victim, name, "'started'");
+    const { key } = await hostOwnApp(victim, name, script("'started'"));
     await victim.host(name, {
       'app.py': script("'again'"),
       'requirements.txt': '',
@@ -132,7 +132,7 @@ const logInjection: Attack = {
   run: async (victim) => {
     const name = 'attack-log';
     const secret = `attack-${randomBytes(12).toString('hex')}`;
-    const { key } = await hostOwnApp(victim, name, `'${printedLines.join("', '")}', os.environ.get('TOKEN')`);
+    const { key } = await hostOwnApp(victim, name, script(`'${printedLines.join("', '")}', os.environ.get('TOKEN')`));
     const headers = { authorization: `Bearer ${key}` };
     const set = await victim.ask(`/api/apps/${name}/secrets/TOKEN`, {
       method: 'PUT',
