@@ -19,6 +19,8 @@ const types = {
   limited: problems.tooManyHeld,
   asleep: problems.appWaking,
   broken: problems.appBroken,
+  locked: problems.accessRequired,
+  wrong: problems.wrongAccessKey,
 } as const satisfies Record<RefusalKind, unknown>;
 
 /** Answers with a problem (RFC 9457). */
@@ -37,6 +39,7 @@ export function sendProblem(
     'content-length': Buffer.byteLength(body),
     ...(refusal.retryAfter === undefined ? {} : { 'retry-after': String(refusal.retryAfter) }),
     ...(preference === undefined ? {} : { 'preference-applied': preference }),
+    ...(problem.type.status === 401 ? { 'www-authenticate': 'Bearer realm="moorage app"' } : {}),
   });
   response.end(request.method === 'HEAD' ? undefined : body);
 }
@@ -54,7 +57,7 @@ export function sendPage(request: IncomingMessage, response: ServerResponse, app
 }
 
 /** The connection closes, because an unread body would be parsed as the next request. */
-function buildOwnHeaders(kind: RefusalKind): Record<string, string> {
+export function buildOwnHeaders(kind: RefusalKind): Record<string, string> {
   return { 'cache-control': 'no-store', [waitingHeader]: kind, connection: 'close' };
 }
 

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { omitUndefined } from '../lib/values.ts';
+import { accessFields } from './access.ts';
 import type { StoredSpec } from './hosted-app.ts';
 import {
   addRules,
@@ -63,6 +64,7 @@ export const control = z.strictObject({
     .max(1_000_000)
     .optional()
     .describe('Highest version of any secret so far. It only increases, so that no version is used twice.'),
+  ...accessFields,
 });
 export type Control = z.output<typeof control>;
 

@@ -51,6 +51,7 @@ export { readSignInProviders, type SignInProvider } from './sign-in/config.ts';
 export { type SignIn, type SignInAttempt, signInAttempt } from './sign-in/flow.ts';
 export { scopes, viewerScopes } from './author/scopes.ts';
 export { createdTokenView, tokensView } from './author/tokens.ts';
+export { accessView, createdKeyView } from './author/visitors.ts';
 export { type AuthorCluster, startAuthorSide } from './author/start.ts';
 export { confirmView, stopView } from './notifications/contacts.ts';
 export { notificationsView, webhookView } from './notifications/endpoints.ts';

@@ -17,6 +17,14 @@ export const appNotLive: ProblemType = {
     'The app is not live. `status` is in_pipeline while it is being built or deployed, and rejected if it was rejected or suspended; `status_url` has the reason. Nothing was sent to the app and nothing was charged.',
 };
 
+export const appProtected: ProblemType = {
+  slug: 'app-protected',
+  status: 403,
+  title: 'The app is protected',
+  description:
+    'The author of the app decides who may visit it, so it is neither called through the platform nor offered to agents. Call it at its own address, with an access key of the author. Nothing was sent to the app and nothing was charged.',
+};
+
 export const appUnreachable: ProblemType = {
   slug: 'app-unreachable',
   status: 502,
@@ -44,6 +52,7 @@ export const appAnswerTooLarge: ProblemType = {
 export const appProblems: readonly ProblemType[] = [
   unknownApp,
   appNotLive,
+  appProtected,
   appUnreachable,
   appTimeout,
   appAnswerTooLarge,
@@ -225,6 +234,13 @@ export const unknownSecret: ProblemType = {
   status: 404,
   title: 'Unknown secret',
   description: 'The author has not set a secret of this name. `nearest` lists similar names.',
+};
+
+export const unknownAccessKey: ProblemType = {
+  slug: 'unknown-access-key',
+  status: 404,
+  title: 'Unknown access key',
+  description: 'The author has not created an access key of this name. `nearest` lists similar names.',
 };
 
 export const releaseNotKept: ProblemType = {

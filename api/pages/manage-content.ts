@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import type { Problem } from '../../lib/problem.ts';
 import type {
+  accessView,
   appCrashesView,
   appLogView,
   auditView,
@@ -32,6 +33,7 @@ export interface ManageContent {
   readonly settings: z.output<typeof settingsView> | undefined;
   readonly log: z.output<typeof appLogView> | undefined;
   readonly crashes: z.output<typeof appCrashesView> | undefined;
+  readonly access: z.output<typeof accessView> | undefined;
   readonly tokens: z.output<typeof tokensView> | undefined;
   readonly notifications: z.output<typeof notificationsView> | undefined;
   /** What the log is searched for. */

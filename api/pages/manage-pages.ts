@@ -3,18 +3,18 @@
 import type { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import {
+  accessView,
   appCrashesView,
   appLogView,
   auditView,
-  confirmView,
   hookSecretView,
   notificationsView,
   createdTokenView,
+  createdKeyView,
   ownAppView,
   secretsView,
   settingsView,
   type SignInProvider,
-  stopView,
   tokensView,
   webhookView,
 } from '../apps/index.ts';
@@ -30,12 +30,10 @@ import { renderManagePage } from './manage-sections.ts';
 import {
   type Calls,
   createPageEndpoint,
-  fillPath,
   type EndpointAction,
   type EndpointCall,
   redirectTo,
   type Page,
-  type PageInput,
 } from './page.ts';
 import { renderCode, renderErrorSummary, renderTextField } from './parts.ts';
 import type { Session, Sessions } from './session.ts';
@@ -68,6 +66,7 @@ interface Services {
   readonly readAudit: EndpointCall<z.output<typeof auditView>> | undefined;
   readonly readSecrets: EndpointCall<z.output<typeof secretsView>> | undefined;
   readonly readSettings: EndpointCall<z.output<typeof settingsView>> | undefined;
+  readonly readAccess: EndpointCall<z.output<typeof accessView>> | undefined;
   readonly readLog: EndpointCall<z.output<typeof appLogView>> | undefined;
   readonly readCrashes: EndpointCall<z.output<typeof appCrashesView>> | undefined;
   readonly readNotifications: EndpointCall<z.output<typeof notificationsView>> | undefined;
@@ -90,6 +89,7 @@ export function createManagePages(
     readAudit: calls.find('GET', `${endpointPath}/audit`, auditView),
     readSecrets: calls.find('GET', `${endpointPath}/secrets`, secretsView),
     readSettings: calls.find('GET', `${endpointPath}/settings`, settingsView),
+    readAccess: calls.find('GET', `${endpointPath}/access`, accessView),
     readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
     readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
     readNotifications: calls.find('GET', `${endpointPath}/notifications`, notificationsView),
@@ -146,8 +146,8 @@ export function createManagePages(
 function createFormReader(form: RequestFields): FormReader {
   const read = (name: string): string => {
     const text = (readField(form, name) ?? '').replaceAll('\r\n', '\n');
-    // The spaces of a secret may matter.
-    return name === 'value' ? text : text.trim();
+    // The spaces of a secret or password may matter.
+    return name === 'value' || name === 'password' ? text : text.trim();
   };
   return Object.assign(read, { list: (name: string) => readList(form, name) });
 }
@@ -203,76 +203,6 @@ async function performAction(
   }
 }
 
-/** What a page behind a link in a mail shows, and whether its form was sent. */
-interface LinkState {
-  readonly slug: string;
-  readonly isDone: boolean;
-}
-
-interface LinkPage {
-  /** Last folder of its path, and the name of its words. */
-  readonly name: 'stop' | 'confirm';
-  readonly operations: readonly [show: string, submit: string];
-  readonly summary: string;
-  readonly find: (method: 'GET' | 'POST', path: string) => EndpointCall<LinkState> | undefined;
-}
-
-/**
- * The pages behind the links in mails. Opening one changes nothing, because mail scanners open links; its form does, and so
- * does the POST of a mail program (RFC 8058).
- */
-export function createMailLinkPages(site: PageSite, calls: Calls): Endpoint[] {
-  const pages: readonly LinkPage[] = [
-    {
-      ...{ name: 'stop', operations: ['showStopPage', 'stopByPage'] },
-      summary: 'The page that stops mails about an app',
-      find: (method, path) => {
-        const call = calls.find(method, path, stopView);
-        return call && (async (...input) => call(...input).then(({ slug, stopped }) => ({ slug, isDone: stopped })));
-      },
-    },
-    {
-      ...{ name: 'confirm', operations: ['showConfirmPage', 'confirmByPage'] },
-      summary: 'The page that confirms an address for mails about an app',
-      find: (method, path) => {
-        const call = calls.find(method, path, confirmView);
-        return (
-          call && (async (...input) => call(...input).then(({ slug, confirmed }) => ({ slug, isDone: confirmed })))
-        );
-      },
-    },
-  ];
-  return pages.flatMap((page) => createMailLinkPage(site, page));
-}
-
-function createMailLinkPage(site: PageSite, { name, operations, summary, find }: LinkPage): Endpoint[] {
-  const path = `/notifications/${name}/{token}`;
-  const [read, submit] = [find('GET', `/api${path}`), find('POST', `/api${path}`)];
-  if (read === undefined || submit === undefined) return [];
-  const render =
-    (call: EndpointCall<LinkState>) =>
-    async ({ params }: PageInput, visit: Visit, context: RequestContext): Promise<Page> => {
-      const { slug, isDone } = await call(context, { params });
-      const text = visit.text.manage.links[name];
-      const title = text.title(slug);
-      const form = html`<form method="post" action="${visit.link(fillPath(path, params))}">
-        <button type="submit">${text.submit}</button>
-      </form>`;
-      const main = html`<h1>${title}</h1>
-        <p class="lead">${isDone ? text.done : text.lead}</p>
-        ${isDone ? '' : form}`;
-      return { title, isPrivate: true, main };
-    };
-  const shared = { path, summary };
-  return [
-    createPageEndpoint(site, { ...shared, operation: operations[0], render: render(read) }),
-    createPageEndpoint(site, {
-      ...{ ...shared, method: 'POST', operation: operations[1], ignoresForm: true },
-      render: render(submit),
-    }),
-  ];
-}
-
 function toManagePath(slug: string): string {
   return `/apps/${encodeURIComponent(slug)}/manage`;
 }
@@ -325,6 +255,11 @@ function findSecretActions(calls: Calls): ReadonlyMap<string, PageAction> {
       ({ token, message }) => ({ secret: token, message }),
       { toBody: readTokenForm, formFields: { name: 'token-name' } },
     ),
+    ...define(
+      ...(['create-access-key', 'POST', '/access/keys', createdKeyView] as const),
+      ({ key, message }) => ({ secret: key, message }),
+      { toBody: (read) => ({ name: read('key-name') }), formFields: { name: 'key-name' } },
+    ),
   ]);
 }
 
@@ -358,6 +293,8 @@ const actions: readonly (readonly [
   ['delete-secret', 'DELETE', '/secrets/{name}', { toParams: toNameParameter }],
   ['change-settings', 'PUT', '/settings', { toBody: readSettingsForm }],
   ['revoke-token', 'DELETE', '/tokens/{id}', { toParams: (read) => ({ id: read('id') }) }],
+  ['set-access', 'PUT', '/access', { toBody: readAccessForm }],
+  ['revoke-access-key', 'DELETE', '/access/keys/{name}', { toParams: toNameParameter }],
   ['delete', 'DELETE', ''],
   ['add-contact', 'POST', '/notifications/contacts', { toBody: (read) => ({ address: read('address') }) }],
   ['remove-contact', 'DELETE', '/notifications/contacts/{id}', { toParams: (read) => ({ id: read('id') }) }],
@@ -370,6 +307,12 @@ const actions: readonly (readonly [
   ['test-notifications', 'POST', '/notifications/test'],
   ['end-previous-hook', 'DELETE', '/push-hook-secret/previous'],
 ];
+
+/** An empty password keeps the one before. */
+function readAccessForm(read: FormReader): unknown {
+  const password = read('password');
+  return { access: read('access'), ...(password === '' ? {} : { password }) };
+}
 
 /** The settings in a form; an empty field removes one. */
 function readSettingsForm(read: FormReader): unknown {
@@ -482,22 +425,26 @@ async function buildManagePage(
   const input = { params: { slug }, key: session.key };
   const app: OwnApp = await services.readApp(context, input);
   const search = readField(visit.query, 'search') ?? '';
-  const allowed = new Set(app.allowed);
-  const canReadLogs = allowed.has('logs');
-  const [audit, secrets, settings, log, crashes, tokens, notifications] = await Promise.all([
-    services.readAudit?.(context, { ...input, query: { limit: '20' } }),
-    services.readSecrets?.(context, input),
-    services.readSettings?.(context, input),
-    canReadLogs
-      ? services.readLog?.(context, { ...input, query: { tail: '200', ...(search === '' ? {} : { search }) } })
-      : undefined,
-    canReadLogs ? services.readCrashes?.(context, input) : undefined,
-    allowed.has('owner') ? services.readTokens?.(context, input) : undefined,
-    services.readNotifications?.(context, input),
+  const allowed = new Set<string>(app.allowed);
+  /** What the session may not read is left out, like what this installation does not have. */
+  const load = async <View>(
+    call: EndpointCall<View> | undefined,
+    scope: string,
+    query: Readonly<Record<string, string>> = {},
+  ): Promise<View | undefined> => (allowed.has(scope) ? call?.(context, { ...input, query }) : undefined);
+  const [audit, secrets, settings, log, crashes, tokens, notifications, access] = await Promise.all([
+    load(services.readAudit, 'read', { limit: '20' }),
+    load(services.readSecrets, 'read'),
+    load(services.readSettings, 'read'),
+    load(services.readLog, 'logs', { tail: '200', ...(search === '' ? {} : { search }) }),
+    load(services.readCrashes, 'logs'),
+    load(services.readTokens, 'owner'),
+    load(services.readNotifications, 'read'),
+    load(services.readAccess, 'read'),
   ]);
   const actionNames = [...services.actions].filter(([, { scope }]) => scope === undefined || allowed.has(scope));
   const content: ManageContent = {
-    ...{ slug, app, audit, secrets, settings, log, crashes, tokens, notifications, search, problem, shown },
+    ...{ slug, app, audit, secrets, settings, access, log, crashes, tokens, notifications, search, problem, shown },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,
     actions: new Set(actionNames.map(([name]) => name)),

@@ -1,7 +1,7 @@
 // What the author's page of an app shows: control, releases, secrets, settings, log, crashes, the audit log and the end.
-import { scopes, viewerScopes } from '../apps/index.ts';
 import { type Html, html } from '../http/index.ts';
 import { type ActionName, type ManageContent, renderAction, renderHidden } from './manage-content.ts';
+import { renderAccess, renderTokens } from './manage-access.ts';
 import { renderNotifications } from './manage-notifications.ts';
 import type { Page } from './page.ts';
 import {
@@ -20,7 +20,7 @@ import type { Visit } from './visit.ts';
 
 const formFields = [
   ...['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug', 'address', 'url'],
-  ...['token-name', 'expires_in_days'],
+  ...['token-name', 'expires_in_days', 'password', 'key-name'],
 ];
 
 export function renderManagePage(content: ManageContent, visit: Visit): Page {
@@ -48,8 +48,8 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
       </p>
       ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderLog(content, visit)}
       ${renderCrashes(content, visit)} ${renderSecrets(content, visit)} ${renderSettings(content, visit)}
-      ${renderHook(content, visit)} ${renderNotifications(content, visit)} ${renderTokens(content, visit)}
-      ${renderAudit(content, visit)} ${renderEnd(content, visit)}
+      ${renderHook(content, visit)} ${renderNotifications(content, visit)} ${renderAccess(content, visit)}
+      ${renderTokens(content, visit)} ${renderAudit(content, visit)} ${renderEnd(content, visit)}
       <form method="post" action="${content.path}">
         <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
       </form>`,
@@ -265,81 +265,6 @@ function renderCrashes({ crashes: view }: ManageContent, visit: Visit): Html {
         </details>`,
     )}
   </section>`;
-}
-
-/** The tokens of an app, and the form that makes one. Only an owner sees them. */
-function renderTokens(content: ManageContent, visit: Visit): Html {
-  const { tokens: view } = content;
-  if (view === undefined) return html``;
-  const { text, format } = visit;
-  return html`<section aria-labelledby="tokens">
-    <h2 id="tokens">${text.manage.tokens}</h2>
-    <p>${text.manage.tokensLead}</p>
-    ${
-      view.tokens.length === 0
-        ? ''
-        : renderTable(
-            text.manage.tokens,
-            [
-              { title: text.manage.tokenName },
-              { title: text.manage.tokenScopes },
-              { title: text.manage.state },
-              { title: text.manage.tokenEnds },
-              { title: text.manage.tokenUsed },
-              { title: text.manage.action },
-            ],
-            view.tokens.map((token) => [
-              html`${renderAuthored(token.name)} <code>${token.id}</code>`,
-              html`<code>${token.scopes.join(', ')}</code>`,
-              text.manage.tokenStates[token.state],
-              format.dateTime(token.expires_at),
-              token.last_used_at === undefined ? renderMissing(visit) : format.dateTime(token.last_used_at),
-              token.state === 'active'
-                ? renderAction(content, 'revoke-token', visit, renderHidden('id', token.id))
-                : renderMissing(visit),
-            ]),
-          )
-    }
-    ${content.actions.has('create-token') ? renderTokenForm(content, visit) : ''}
-  </section>`;
-}
-
-function renderTokenForm({ path, token, problem }: ManageContent, visit: Visit): Html {
-  const { text } = visit;
-  const errors = problem?.errors ?? [];
-  const name = {
-    ...{ name: 'token-name', label: text.manage.tokenName, help: text.manage.tokenNameHelp, value: '' },
-    ...{ maxLength: 60, isRequired: true },
-  };
-  const days = {
-    ...{ name: 'expires_in_days', label: text.manage.tokenDays, help: text.manage.tokenDaysHelp, value: '90' },
-    ...{ maxLength: 3, isRequired: true },
-  };
-  return html`<form class="panel" method="post" action="${path}">
-    ${renderHidden('token', token)} ${renderTextField(name, errors, visit)}
-    <fieldset>
-      <legend>${text.manage.tokenScopes}</legend>
-      <ul class="choices">
-        ${scopes.map(
-          (scope) =>
-            html`<li>
-              <label>
-                <input
-                  type="checkbox"
-                  name="scopes"
-                  value="${scope}"
-                  ${viewerScopes.includes(scope) ? html`checked` : ''}
-                />
-                <code>${scope}</code>
-                <small>${text.manage.scopes[scope]}</small>
-              </label>
-            </li>`,
-        )}
-      </ul>
-    </fieldset>
-    ${renderTextField(days, errors, visit)}
-    <button type="submit" name="action" value="create-token">${text.manage.actions['create-token']}</button>
-  </form>`;
 }
 
 function renderAudit({ audit }: ManageContent, visit: Visit): Html {

@@ -25,6 +25,7 @@ import {
 } from './commands/notifications.ts';
 import { envList, envSet, envUnset, secretsList, secretsSet, secretsUnset, settings } from './commands/settings.ts';
 import { tokensCreate, tokensList, tokensRevoke } from './commands/tokens.ts';
+import { access, accessAdd, accessKeys, accessRevoke } from './commands/visitors.ts';
 import type { Command } from './program.ts';
 
 export const commands: readonly Command[] = [
@@ -61,6 +62,10 @@ export const commands: readonly Command[] = [
   tokensCreate,
   tokensList,
   tokensRevoke,
+  access,
+  accessKeys,
+  accessAdd,
+  accessRevoke,
   hook,
   audit,
   exportApp,

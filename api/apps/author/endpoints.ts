@@ -115,6 +115,20 @@ export const releaseView = z.object({
   pinned: z.boolean().describe('Whether its commit is pinned: the newest release of it runs, and nothing newer.'),
 });
 
+/** What the author may see of spec.control: hashes of keys and of the password stay out of it. */
+const ownControl = z.object({
+  suspended: z.boolean().optional(),
+  restartedAt: z.string().optional(),
+  release: z.string().optional(),
+  deleteAfter: z.string().optional(),
+  replicas: z.int().optional(),
+  idleAfter: z.string().optional(),
+  healthPath: z.string().optional(),
+  env: z.array(z.object({ name: z.string(), value: z.string() })).optional(),
+  secrets: z.array(z.object({ name: z.string(), version: z.int() })).optional(),
+  access: z.string().optional(),
+});
+
 export const ownAppView = z.object({
   slug: z.string(),
   repository: z.string(),
@@ -122,19 +136,7 @@ export const ownAppView = z.object({
   message: z.string().describe('The status in a sentence.'),
   url: z.string(),
   suspended: z.boolean(),
-  control: z
-    .object({
-      suspended: z.boolean().optional(),
-      restartedAt: z.string().optional(),
-      release: z.string().optional(),
-      deleteAfter: z.string().optional(),
-      replicas: z.int().optional(),
-      idleAfter: z.string().optional(),
-      healthPath: z.string().optional(),
-      env: z.array(z.object({ name: z.string(), value: z.string() })).optional(),
-      secrets: z.array(z.object({ name: z.string(), version: z.int() })).optional(),
-    })
-    .describe('What the author has set without a commit. Of secrets, the names and versions alone.'),
+  control: ownControl.describe('What the author has set without a commit. Of secrets, the names and versions alone.'),
   releases: z.array(releaseView).describe('Kept releases, the newest first.'),
   allowed: z
     .array(z.string())
@@ -175,7 +177,7 @@ export function toAppView(app: App, site: AppsSite): Omit<z.input<typeof ownAppV
     message: describeStatus(status, url, app.status?.source?.commit),
     url,
     suspended: isSuspended(app.spec),
-    control: app.spec.control ?? {},
+    control: ownControl.parse(app.spec.control ?? {}),
     releases: releases.map(({ commit, image, readyAt, goodAt, crashedAt }) => ({
       commit,
       ready_at: readyAt,

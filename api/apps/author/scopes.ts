@@ -12,7 +12,7 @@ export const scopeMeanings = {
   deploy: 'deploy, rebuild and roll back',
   control: 'restart, suspend and resume',
   secrets: 'set and delete secrets',
-  settings: 'change settings and notifications, and get the secret of the push hook',
+  settings: 'change settings, notifications and who may visit, and get the secret of the push hook',
 } as const;
 
 export type Scope = keyof typeof scopeMeanings;
@@ -41,6 +41,7 @@ export const permissions = {
   getOwnApp: 'read',
   getAuditLog: 'read',
   getSettings: 'read',
+  getAccess: 'read',
   listSecrets: 'read',
   listNotifications: 'read',
   exportApp: 'read',
@@ -60,6 +61,9 @@ export const permissions = {
   deleteSecret: 'secrets',
 
   changeSettings: 'settings',
+  setAccess: 'settings',
+  createAccessKey: 'settings',
+  revokeAccessKey: 'settings',
   setNotificationWebhook: 'settings',
   removeNotificationWebhook: 'settings',
   startNotificationMail: 'settings',

@@ -25,6 +25,7 @@ import { applyPermissions } from './scopes.ts';
 import { createSecretEndpoints } from './secrets.ts';
 import { createSettingEndpoints } from './settings.ts';
 import { createTokenEndpoints, TokenStore } from './tokens.ts';
+import { createVisitorEndpoints } from './visitors.ts';
 
 /** What the cluster does for authors. */
 export interface AuthorCluster {
@@ -110,6 +111,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
       ...createReleaseEndpoints(services),
       ...createSecretEndpoints(services),
       ...createSettingEndpoints(services),
+      ...createVisitorEndpoints(services),
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
       ...createPushHookEndpoints(services, { baseUrl, secret, polls, versions }),
       ...notifications.endpoints,

@@ -12,6 +12,7 @@ import { neighbourAttacks } from './neighbours.ts';
 import { rightsAttacks } from './rights.ts';
 import { secretAttacks } from './secrets.ts';
 import { allSignInAttacks } from './sign-in.ts';
+import { visitorAttacks } from './visitors.ts';
 
 /** These host nothing, are quick, and are tried one after another: some measure how long the installation takes to answer. */
 export const quickAttacks: readonly Attack[] = [
@@ -25,6 +26,7 @@ export const quickAttacks: readonly Attack[] = [
 export const hostingAttacks: readonly (readonly Attack[])[] = [
   buildAttacks,
   [...authorKeyAttacks, ...authorDataAttacks, ...authorNoticeAttacks, ...allSignInAttacks, ...staleKeyAttacks],
+  visitorAttacks,
   installationAttacks,
   secretAttacks,
   appAttacks,

@@ -31,6 +31,10 @@ export const endpoints: readonly (readonly [method: Method, path: string, json?:
   ['PUT', '/secrets/TOKEN', { value: 'x' }],
   ['DELETE', '/secrets/TOKEN'],
   ['PUT', '/settings', { replicas: 1 }],
+  ['GET', '/access'],
+  ['PUT', '/access', { access: 'public' }],
+  ['POST', '/access/keys', { name: 'x' }],
+  ['DELETE', '/access/keys/x'],
   ['PUT', '/notifications/webhook', { url: 'https://hooks.example.org/' }],
   ['DELETE', '/notifications/webhook'],
   ['PUT', '/notifications/mail'],
@@ -105,13 +109,17 @@ const hosted = new WeakMap<Victim, Promise<OwnApp>>();
 
 /** The attacker's app, which is hosted when it is first needed. */
 export async function getOwnApp(victim: Victim): Promise<OwnApp> {
-  const known = hosted.get(victim) ?? hostOwnApp(victim);
+  const known = hosted.get(victim) ?? hostOwnApp(victim, 'attack-author', files);
   hosted.set(victim, known);
   return known;
 }
 
-async function hostOwnApp(victim: Victim): Promise<OwnApp> {
-  const slug = 'attack-author';
+/** Hosts an app of these files whose author is the attacker. */
+export async function hostOwnApp(
+  victim: Victim,
+  slug: string,
+  files: Readonly<Record<string, string>>,
+): Promise<OwnApp> {
   // The key is for a repository, so it needs no build of a commit without its line.
   await victim.register(slug, files);
   const { key, line } = await victim.until(

@@ -403,7 +403,9 @@ const everyField = {
   control: {
     ...{ suspended: true, restartedAt: '2026-01-01T00:00:00Z', release: 'a'.repeat(40), replicas: 2, idleAfter: '10s' },
     ...{ deleteAfter: '2026-01-01T00:00:00Z', healthPath: '/', env: [{ name: 'A', value: '1' }], secretVersion: 1 },
-    secrets: [{ name: 'KEY', version: 1 }],
+    ...{ secrets: [{ name: 'KEY', version: 1 }], access: 'password' },
+    accessPassword: `scrypt-1:${'a'.repeat(22)}:${'b'.repeat(43)}`,
+    accessKeys: [{ name: 'team', hash: 'a'.repeat(64), createdAt: '2026-01-01T00:00:00Z' }],
   },
   deletionPolicy: 'Retain',
   suspend: true,

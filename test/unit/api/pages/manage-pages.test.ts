@@ -96,6 +96,32 @@ test('an author signs in, restarts the app and signs out', async () => {
   assert.match(ended, /^__Host-moorage-author=; Max-Age=0;/);
 });
 
+test('an author protects the app, and a new key is shown in the answer to its form alone', async () => {
+  const { cookie, token } = await signIn();
+  const form = { action: 'set-access', token, access: 'password', password: ' a pass phrase ' };
+  assert.equal((await send(form, { cookie })).headers.get('location'), '/apps/mine/manage?done=set-access');
+  const [written] = writes as { access?: string; accessPassword?: string }[];
+  assert.equal(written?.access, 'password');
+  assert.match(written.accessPassword ?? '', /^scrypt-1:/);
+  assert.equal((await send({ ...form, access: 'key' }, { cookie })).status, 400, 'a password with access: key');
+  const mine = sample.store.get('apps/mine');
+  assert.ok(mine !== undefined);
+  const { metadata, spec } = mine;
+  const resourceVersion = String(Number(metadata.resourceVersion) + 1);
+  sample.store.set({
+    ...mine,
+    metadata: { ...metadata, resourceVersion },
+    spec: { ...spec, control: { access: 'key' } },
+  });
+  // The writer of this test starts from an app that is public.
+  const refused = await send({ action: 'create-access-key', token, name: 'team' }, { cookie });
+  assert.deepEqual([refused.status, /a key opens nothing/.test(await refused.text())], [422, true]);
+  const { text } = await open(cookie);
+  assert.match(text, /name="access"\s+value="key"\s+checked/);
+  assert.match(text, /value="create-access-key"/);
+  assert.doesNotMatch(text, /scrypt-1|mvk-/);
+});
+
 test('a wrong key is refused, and no session begins', async () => {
   const response = await send({ action: 'sign-in', key: createAuthorKey() });
   assert.equal(response.status, 404);

@@ -125,6 +125,13 @@ const cases: readonly (readonly [string, string, string, object])[] = [
   ],
   ['hook hello --end-previous', '', 'DELETE /api/apps/hello/push-hook-secret/previous', accepted],
   ['notifications test hello', '', 'POST /api/apps/hello/notifications/test', accepted],
+  [
+    'access password -a hello',
+    'a pass phrase\n',
+    'PUT /api/apps/hello/access {"access":"password","password":"a pass phrase"}',
+    { ...accepted, access: 'password', enforced: false, keys: [] },
+  ],
+  ['access revoke team -a hello', '', 'DELETE /api/apps/hello/access/keys/team', accepted],
 ];
 
 test.each(cases)('%s', async (line, input, request, answer) => {
@@ -293,6 +300,34 @@ test('env and settings send what changes, and null for what is removed', async (
   assert.equal((await run(['env', 'unset', 'Z', '-a', 'hello'])).code, 2);
   assert.equal((await run(['settings', 'hello'])).stdout, 'replicas  2\nenv       A, B\n');
   assert.equal((await run(['env', 'list', 'hello'])).stdout, 'NAME  VALUE\nA     1\nB     2\n');
+});
+
+test('access shows who may visit, makes a password or a key, and refuses what is none', async () => {
+  const keys = [{ name: 'team', created_at: '2026-11-01T08:00:00Z' }];
+  api.answers['GET /api/apps/hello/access'] = { slug: 'hello', access: 'key', enforced: true, keys };
+  api.answers['PUT /api/apps/hello/access'] = { access: 'password', enforced: false, keys, message: 'Protected.' };
+  api.answers['POST /api/apps/hello/access/keys'] = { name: 'ci', key: 'mvk-x', message: 'Send it.' };
+  assert.equal((await run(['access', '-a', 'hello'])).stdout, 'access    key\nenforced  yes\nkeys      team\n');
+  assert.equal((await run(['access', 'keys', 'hello'])).stdout, 'NAME  CREATED\nteam  2026-11-01 08:00:00Z\n');
+  assert.equal((await run(['access', 'add', 'ci', '-a', 'hello'])).stdout, 'mvk-x\nSend it.\n');
+  assert.deepEqual(api.requests.at(-1)?.body, { name: 'ci' });
+  const { stdout } = await run(['access', 'password', '--generate', '-a', 'hello']);
+  const [, password] = /^Protected\.\nPassword: ([\w-]{20})\n$/.exec(stdout) ?? assert.fail(stdout);
+  assert.deepEqual(api.requests.at(-1)?.body, { access: 'password', password });
+  api.requests.length = 0;
+  for (const args of [
+    ['oidc'],
+    ['private'],
+    ['password', 'my secret'],
+    ['key', '--generate'],
+    ['add', `mvk-${'A'.repeat(43)}`],
+  ]) {
+    const { code, stderr } = await run(['access', ...args, '-a', 'hello']);
+    assert.equal(code, 2, args.join(' '));
+    assert.doesNotMatch(stderr, /my secret|mvk-A/);
+  }
+  assert.match((await run(['access', 'oidc', '-a', 'hello'])).stderr, /not offered: use password, or key/);
+  assert.deepEqual(listRequestsOrNone(), []);
 });
 
 test('secrets list shows the fields that an installation has, and what is missing', async () => {
