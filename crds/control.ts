@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { omitUndefined } from '../lib/values.ts';
 import type { StoredSpec } from './hosted-app.ts';
+import { runRequests } from './tasks.ts';
 import {
   addRules,
   appVariable,
@@ -63,6 +64,9 @@ export const control = z.strictObject({
     .max(1_000_000)
     .optional()
     .describe('Highest version of any secret so far. It only increases, so that no version is used twice.'),
+  runs: runRequests
+    .optional()
+    .describe('Runs of tasks and commands that the author has requested. Each is started once.'),
 });
 export type Control = z.output<typeof control>;
 
