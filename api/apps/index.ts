@@ -47,6 +47,7 @@ export { auditView, ownAppView } from './author/endpoints.ts';
 export { secretsView } from './author/secrets.ts';
 export { settingsView } from './author/settings.ts';
 export { type AuthorCluster, startAuthorSide } from './author/start.ts';
+export { type RunView, runsView, tasksView } from './tasks/endpoints.ts';
 export { stopView } from './notifications/endpoints.ts';
 export { type MailSettings, readMailSettings } from './notifications/mail.ts';
 export type { NotificationTimes } from './notifications/start.ts';

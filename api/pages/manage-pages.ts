@@ -7,9 +7,11 @@ import {
   appLogView,
   auditView,
   ownAppView,
+  runsView,
   secretsView,
   settingsView,
   stopView,
+  tasksView,
 } from '../apps/index.ts';
 import { createValidationProblem, type Endpoint, html, type RequestContext } from '../http/index.ts';
 import { type ManageContent, type OwnApp, renderManagePage } from './manage-sections.ts';
@@ -47,6 +49,8 @@ interface Services {
   readonly readSettings: EndpointCall<z.output<typeof settingsView>> | undefined;
   readonly readLog: EndpointCall<z.output<typeof appLogView>> | undefined;
   readonly readCrashes: EndpointCall<z.output<typeof appCrashesView>> | undefined;
+  readonly readTasks: EndpointCall<z.output<typeof tasksView>> | undefined;
+  readonly readRuns: EndpointCall<z.output<typeof runsView>> | undefined;
   readonly actions: ReadonlyMap<string, PageAction>;
   readonly sessions: Sessions;
 }
@@ -61,6 +65,8 @@ export function createManagePages(site: PageSite, calls: Calls, sessions: Sessio
     readSettings: calls.find('GET', `${endpointPath}/settings`, settingsView),
     readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
     readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
+    readTasks: calls.find('GET', `${endpointPath}/tasks`, tasksView),
+    readRuns: calls.find('GET', `${endpointPath}/runs`, runsView),
     actions: findActions(calls),
     sessions,
   };
@@ -206,6 +212,7 @@ const actions: readonly (readonly [
   ['rebuild', 'POST', '/rebuild', { toBody: () => ({ cache: true }) }],
   ['rebuild-without-cache', 'POST', '/rebuild', { toBody: () => ({ cache: false }) }],
   ['rollback', 'POST', '/rollback', { toBody: (read) => ({ commit: read('commit') }) }],
+  ['run-task', 'POST', '/tasks/{name}/runs', { toParams: toNameParameter }],
   ['restore', 'POST', '/restore'],
   ['set-secret', 'PUT', '/secrets/{name}', { toParams: toNameParameter, toBody: (read) => ({ value: read('value') }) }],
   ['delete-secret', 'DELETE', '/secrets/{name}', { toParams: toNameParameter }],
@@ -298,15 +305,21 @@ async function buildManagePage(
   const input = { params: { slug }, key: session.key };
   const app: OwnApp = await services.readApp(context, input);
   const search = readField(visit.query, 'search') ?? '';
-  const [audit, secrets, settings, log, crashes] = await Promise.all([
+  const run = readField(visit.query, 'run') ?? '';
+  const [audit, secrets, settings, log, crashes, tasks, runs] = await Promise.all([
     services.readAudit?.(context, { ...input, query: { limit: '20' } }),
     services.readSecrets?.(context, input),
     services.readSettings?.(context, input),
-    services.readLog?.(context, { ...input, query: { tail: '200', ...(search === '' ? {} : { search }) } }),
+    services.readLog?.(context, {
+      ...input,
+      query: { tail: '200', ...(search === '' ? {} : { search }), ...(run === '' ? {} : { run }) },
+    }),
     services.readCrashes?.(context, input),
+    services.readTasks?.(context, input),
+    services.readRuns?.(context, input),
   ]);
   const content: ManageContent = {
-    ...{ slug, app, audit, secrets, settings, log, crashes, search, problem },
+    ...{ slug, app, audit, secrets, settings, log, crashes, tasks, runs, search, run, problem },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,
     actions: new Set(services.actions.keys()),

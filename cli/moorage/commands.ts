@@ -16,6 +16,7 @@ import {
 } from './commands/apps.ts';
 import { buildLog, logs, plan, submit, verify } from './commands/builds.ts';
 import { envList, envSet, envUnset, secretsList, secretsSet, secretsUnset, settings } from './commands/settings.ts';
+import { runCommand, tasksList, tasksRun, tasksRuns } from './commands/tasks.ts';
 import type { Command } from './program.ts';
 
 export const commands: readonly Command[] = [
@@ -34,6 +35,10 @@ export const commands: readonly Command[] = [
   restart,
   suspend,
   resume,
+  runCommand,
+  tasksList,
+  tasksRun,
+  tasksRuns,
   remove,
   restore,
   secretsList,

@@ -17,6 +17,8 @@ import { type AuthorServices, createAuthorAppEndpoints } from './endpoints.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
 import { createReleaseEndpoints } from './releases.ts';
 import { createSecretEndpoints } from './secrets.ts';
+import { createTaskEndpoints, getRun } from '../tasks/endpoints.ts';
+import { TaskRunStore } from '../tasks/run-store.ts';
 import { createSettingEndpoints } from './settings.ts';
 
 /** What the cluster does for authors. */
@@ -59,6 +61,9 @@ export interface AuthorSide {
   stop(): Promise<void>;
 }
 
+/** Between two copies of the runs of tasks into the database. */
+const recordMs = 5_000;
+
 /** @param cluster undefined without one: then there are no endpoints */
 export function startAuthorSide(cluster: AuthorCluster | undefined, site: AuthorSideOptions): AuthorSide {
   if (cluster === undefined) return { endpoints: [], start: () => undefined, stop: () => Promise.resolve() };
@@ -67,7 +72,13 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
   const audit = new AuditLog(() => ledger.get().database);
   const access = new AuthorAccess({ apps, lookUpKeys, audit });
   const polls = new PushPolls({ writeControl, log });
-  const logs = options.logs && startLogs({ ...options.logs, ...{ apps, access, ledger, log } });
+  const runs = new TaskRunStore(() => ledger.get().database);
+  const logs =
+    options.logs &&
+    startLogs({
+      ...options.logs,
+      ...{ apps, access, ledger, log, getRun: async (app, id) => getRun({ store: runs }, app, id) },
+    });
   const logKey = options.logs?.key;
   const storeFingerprint =
     logKey === undefined
@@ -88,6 +99,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
       ...createReleaseEndpoints(services),
       ...createSecretEndpoints(services),
       ...createSettingEndpoints(services),
+      ...createTaskEndpoints({ ...services, store: runs }),
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
       ...createPushHookEndpoints(services, { baseUrl, secret, polls }),
       ...notifications.endpoints,
@@ -95,6 +107,13 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
     ],
     start() {
       notifications.start();
+      void ledger.opened.then((opened) => {
+        opened?.repeat('record runs of tasks', recordMs, async () => {
+          await runs.recordAll(apps.listAll(), new Date());
+          return 0;
+        });
+        opened?.repeat('purge old runs of tasks', 3_600_000, () => runs.purge());
+      });
       logs?.start();
     },
     async stop() {

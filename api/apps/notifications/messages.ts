@@ -54,6 +54,11 @@ const texts: Readonly<Record<EventKind, EventText>> = {
     fact: (detail) =>
       `${detail.title} has used its daily budget for models (${detail.budget_usd ?? '?'} USD). Calls of models are refused until 00:00 UTC. Only the operator of this installation can raise the budget.`,
   },
+  task_failed: {
+    subject: () => 'a task failed or was missed',
+    fact: ({ title }) =>
+      `A scheduled task of ${title} failed, or did not start in time. Its runs and their logs are on the page of the app.`,
+  },
   test: {
     subject: () => 'Test notification',
     fact: ({ title }) => `This is a test. Notifications about ${title} arrive here.`,

@@ -3044,6 +3044,33 @@ CREATE INDEX delivery_due ON author.delivery USING btree (due_at) WHERE (state =
 CREATE INDEX delivery_app ON author.delivery USING btree (app, created_at DESC);
 CREATE INDEX delivery_contact ON author.delivery USING btree (contact, created_at DESC) WHERE (contact IS NOT NULL);
 
+-- Runs of the tasks of apps, and of commands that authors started. Kubernetes keeps the last few, and the status of a HostedApp
+-- the last twenty; here they are kept for their author.
+CREATE TABLE author.task_run (
+  -- UID of the HostedApp.
+  app text NOT NULL,
+  -- Name of the Job.
+  id text NOT NULL,
+  task text NOT NULL,
+  trigger text NOT NULL,
+  -- Of a command that is no task.
+  command jsonb,
+  commit text,
+  requested_at timestamp with time zone,
+  scheduled_at timestamp with time zone,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  exit_code integer,
+  -- How it ended, in the words of Kubernetes, or Missed, NotStarted, Replaced or Removed.
+  reason text,
+  -- The first of its times, by which runs are sorted.
+  at timestamp with time zone NOT NULL,
+  CONSTRAINT task_run_trigger_check CHECK (trigger = ANY (ARRAY['schedule'::text, 'manual'::text, 'release'::text])),
+  CONSTRAINT task_run_pkey PRIMARY KEY (app, id)
+);
+CREATE INDEX task_run_at ON author.task_run USING btree (app, at DESC, id DESC);
+CREATE INDEX task_run_task ON author.task_run USING btree (app, task, at DESC, id DESC);
+
 CREATE OR REPLACE FUNCTION author.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql

@@ -2,6 +2,7 @@
 import type { Attack } from '../attack.ts';
 import { appAttacks } from './apps.ts';
 import { authorAttacks } from './authors.ts';
+import { runAttacks } from './runs.ts';
 import { buildAttacks } from './builds.ts';
 import { callerAttacks } from './callers.ts';
 import { installationAttacks } from './installation.ts';
@@ -18,6 +19,7 @@ export const attacks: readonly Attack[] = [
   ...moneyAttacks,
   ...appAttacks,
   ...authorAttacks,
+  ...runAttacks,
   ...secretAttacks,
   ...buildAttacks,
 ];

@@ -13,6 +13,11 @@ const endpoints: readonly (readonly [method: NonNullable<AskOptions['method']>, 
   ['GET', '/secrets'],
   ['GET', '/settings'],
   ['GET', '/export'],
+  ['GET', '/tasks'],
+  ['GET', '/tasks/clean/runs'],
+  ['GET', '/runs'],
+  ['POST', '/tasks/clean/runs'],
+  ['POST', '/runs', { command: ['true'] }],
   ['POST', '/restart'],
   ['POST', '/suspend'],
   ['POST', '/resume'],
@@ -41,7 +46,7 @@ async function listAnswered(
   return answered;
 }
 
-async function findSlug(victim: Victim): Promise<string> {
+export async function findSlug(victim: Victim): Promise<string> {
   return victim.hasKubectl ? (await victim.liveApp()).metadata.name : 'hello';
 }
 
@@ -73,7 +78,7 @@ http.server.ThreadingHTTPServer(('', int(os.environ['PORT'])), Handler).serve_fo
 const issued = z.looseObject({ key: z.string(), line: z.string() });
 
 /** Hosts an app whose author is the attacker, and returns their key. */
-async function hostOwnApp(victim: Victim, name: string, line: string): Promise<{ key: string; line: string }> {
+export async function hostOwnApp(victim: Victim, name: string, line: string): Promise<{ key: string; line: string }> {
   const files = { 'app.py': script(line), 'requirements.txt': '' };
   await victim.host(name, files);
   const answer = await victim.ask(`/api/apps/${name}/keys`, { method: 'POST' });
