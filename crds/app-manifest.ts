@@ -4,6 +4,7 @@ import { parseDuration } from '../lib/values.ts';
 import { services as servicesField } from './backing-services.ts';
 import { authorComponents, hasProcessFields, isRunning, onlyInComponents } from './components.ts';
 import { agents, author, build, listing, run, source, metering } from './hosted-app.ts';
+import { explainSchedule, findSharedName, tasks } from './tasks.ts';
 import { declaredMcp, quantity, parseQuantityValue } from './values.ts';
 
 /** The file is at the top level of the repository, whatever source.path is. */
@@ -153,6 +154,7 @@ const manifestFields = z.strictObject({
       },
     )
     .optional(),
+  tasks: tasks.optional(),
   services: services.optional(),
   agents: z
     .strictObject({
@@ -175,6 +177,17 @@ const manifestFields = z.strictObject({
 });
 
 export const appManifest = manifestFields.superRefine((manifest, context) => {
+  for (const [index, task] of (manifest.tasks ?? []).entries()) {
+    const message = explainSchedule(task);
+    if (message !== undefined) context.addIssue({ code: 'custom', path: ['tasks', index, 'schedule'], message });
+  }
+  const sharedName = findSharedName(manifest.tasks ?? [], manifest.components ?? []);
+  if (sharedName !== undefined)
+    context.addIssue({
+      code: 'custom',
+      path: ['tasks'],
+      message: `a task and a component are both named ${sharedName}; rename one of them`,
+    });
   if ((manifest.components ?? []).length === 0) return;
   if (hasProcessFields(manifest)) context.addIssue({ code: 'custom', path: ['components'], message: onlyInComponents });
   const services = new Set(manifest.services?.map(({ name }) => name));

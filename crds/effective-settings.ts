@@ -60,7 +60,7 @@ export const layeredFields: readonly (readonly string[])[] = listFields(
 ).filter((path) => readAt(defaults, path) !== undefined);
 
 /** Fields that no CRD has ever filled in, since they are newer than that. */
-const neverStored: ReadonlySet<string> = new Set(['components']);
+const neverStored: ReadonlySet<string> = new Set(['components', 'tasks']);
 
 /**
  * Whether a stored spec has every one of those fields. The CRD of earlier versions filled them all in, and people never

@@ -56,6 +56,7 @@ export { type AuthorCluster, startAuthorSide } from './author/start.ts';
 export { confirmView, stopView } from './notifications/contacts.ts';
 export { notificationsView, webhookView } from './notifications/endpoints.ts';
 export type { AuthorNews } from './notifications/events.ts';
+export { type RunView, runsView, tasksView } from './tasks/endpoints.ts';
 export { type MailSettings, readMailSettings } from './notifications/mail.ts';
 export type { NotificationTimes } from './notifications/start.ts';
 export { signInProblems } from './problems.ts';

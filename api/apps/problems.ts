@@ -266,6 +266,37 @@ export const tooManyRebuilds: ProblemType = {
   description: 'An app is rebuilt at most once a minute. Try again after the number of seconds in Retry-After.',
 };
 
+export const unknownTask: ProblemType = {
+  slug: 'unknown-task',
+  status: 404,
+  title: 'Unknown task',
+  description: 'The app has no task or cron component of this name. `nearest` lists similar names.',
+};
+
+export const unknownRun: ProblemType = {
+  slug: 'unknown-run',
+  status: 404,
+  title: 'Unknown run',
+  description:
+    'The app has no run with this id. Runs are kept for 90 days, and only those of the app itself are shown.',
+};
+
+export const runRefused: ProblemType = {
+  slug: 'run-refused',
+  status: 409,
+  title: 'Nothing can be run now',
+  description:
+    'The app is suspended, or has no image yet. `detail` says which, and what to do first. Nothing was started.',
+};
+
+export const tooManyRuns: ProblemType = {
+  slug: 'too-many-runs',
+  status: 429,
+  title: 'Too many runs',
+  description:
+    'Two runs that the author of an app has started can be in progress. Try again after the number of seconds in Retry-After.',
+};
+
 export const wrongHookSignature: ProblemType = {
   slug: 'wrong-hook-signature',
   status: 403,

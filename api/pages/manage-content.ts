@@ -8,8 +8,10 @@ import type {
   auditView,
   notificationsView,
   ownAppView,
+  runsView,
   secretsView,
   settingsView,
+  tasksView,
   tokensView,
 } from '../apps/index.ts';
 import { type Html, html } from '../http/index.ts';
@@ -34,6 +36,10 @@ export interface ManageContent {
   readonly log: z.output<typeof appLogView> | undefined;
   readonly crashes: z.output<typeof appCrashesView> | undefined;
   readonly access: z.output<typeof accessView> | undefined;
+  readonly tasks: z.output<typeof tasksView> | undefined;
+  readonly runs: z.output<typeof runsView> | undefined;
+  /** Id of the run whose log is shown; empty for the log of the app. */
+  readonly run: string;
   readonly tokens: z.output<typeof tokensView> | undefined;
   readonly notifications: z.output<typeof notificationsView> | undefined;
   /** What the log is searched for. */

@@ -12,9 +12,11 @@ import {
   createdTokenView,
   createdKeyView,
   ownAppView,
+  runsView,
   secretsView,
   settingsView,
   type SignInProvider,
+  tasksView,
   tokensView,
   webhookView,
 } from '../apps/index.ts';
@@ -71,6 +73,8 @@ interface Services {
   readonly readCrashes: EndpointCall<z.output<typeof appCrashesView>> | undefined;
   readonly readNotifications: EndpointCall<z.output<typeof notificationsView>> | undefined;
   readonly readTokens: EndpointCall<z.output<typeof tokensView>> | undefined;
+  readonly readTasks: EndpointCall<z.output<typeof tasksView>> | undefined;
+  readonly readRuns: EndpointCall<z.output<typeof runsView>> | undefined;
   readonly actions: ReadonlyMap<string, PageAction>;
   readonly sessions: Sessions;
   readonly providers: readonly Provider[];
@@ -92,6 +96,8 @@ export function createManagePages(
     readAccess: calls.find('GET', `${endpointPath}/access`, accessView),
     readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
     readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
+    readTasks: calls.find('GET', `${endpointPath}/tasks`, tasksView),
+    readRuns: calls.find('GET', `${endpointPath}/runs`, runsView),
     readNotifications: calls.find('GET', `${endpointPath}/notifications`, notificationsView),
     readTokens: calls.find('GET', `${endpointPath}/tokens`, tokensView),
     actions: new Map([...findActions(calls), ...findSecretActions(calls)]),
@@ -288,6 +294,7 @@ const actions: readonly (readonly [
   ['rebuild', 'POST', '/rebuild', { toBody: () => ({ cache: true }) }],
   ['rebuild-without-cache', 'POST', '/rebuild', { toBody: () => ({ cache: false }) }],
   ['rollback', 'POST', '/rollback', { toBody: (read) => ({ commit: read('commit') }) }],
+  ['run-task', 'POST', '/tasks/{name}/runs', { toParams: toNameParameter }],
   ['restore', 'POST', '/restore'],
   ['set-secret', 'PUT', '/secrets/{name}', { toParams: toNameParameter, toBody: (read) => ({ value: read('value') }) }],
   ['delete-secret', 'DELETE', '/secrets/{name}', { toParams: toNameParameter }],
@@ -425,6 +432,7 @@ async function buildManagePage(
   const input = { params: { slug }, key: session.key };
   const app: OwnApp = await services.readApp(context, input);
   const search = readField(visit.query, 'search') ?? '';
+  const run = readField(visit.query, 'run') ?? '';
   const allowed = new Set<string>(app.allowed);
   /** What the session may not read is left out, like what this installation does not have. */
   const load = async <View>(
@@ -432,19 +440,26 @@ async function buildManagePage(
     scope: string,
     query: Readonly<Record<string, string>> = {},
   ): Promise<View | undefined> => (allowed.has(scope) ? call?.(context, { ...input, query }) : undefined);
-  const [audit, secrets, settings, log, crashes, tokens, notifications, access] = await Promise.all([
+  const [audit, secrets, settings, log, crashes, tokens, notifications, access, tasks, runs] = await Promise.all([
     load(services.readAudit, 'read', { limit: '20' }),
     load(services.readSecrets, 'read'),
     load(services.readSettings, 'read'),
-    load(services.readLog, 'logs', { tail: '200', ...(search === '' ? {} : { search }) }),
+    load(services.readLog, 'logs', {
+      tail: '200',
+      ...(search === '' ? {} : { search }),
+      ...(run === '' ? {} : { run }),
+    }),
     load(services.readCrashes, 'logs'),
     load(services.readTokens, 'owner'),
     load(services.readNotifications, 'read'),
     load(services.readAccess, 'read'),
+    load(services.readTasks, 'read'),
+    load(services.readRuns, 'read'),
   ]);
   const actionNames = [...services.actions].filter(([, { scope }]) => scope === undefined || allowed.has(scope));
   const content: ManageContent = {
-    ...{ slug, app, audit, secrets, settings, access, log, crashes, tokens, notifications, search, problem, shown },
+    ...{ slug, app, audit, secrets, settings, access, log, crashes, tokens, notifications, tasks, runs },
+    ...{ search, run, problem, shown },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,
     actions: new Set(actionNames.map(([name]) => name)),

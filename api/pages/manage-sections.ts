@@ -46,10 +46,11 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
       <p class="actions">
         <a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${text.manage.publicPage}</a>
       </p>
-      ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderLog(content, visit)}
-      ${renderCrashes(content, visit)} ${renderSecrets(content, visit)} ${renderSettings(content, visit)}
-      ${renderHook(content, visit)} ${renderNotifications(content, visit)} ${renderAccess(content, visit)}
-      ${renderTokens(content, visit)} ${renderAudit(content, visit)} ${renderEnd(content, visit)}
+      ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderTasks(content, visit)}
+      ${renderLog(content, visit)} ${renderCrashes(content, visit)} ${renderSecrets(content, visit)}
+      ${renderSettings(content, visit)} ${renderHook(content, visit)} ${renderNotifications(content, visit)}
+      ${renderAccess(content, visit)} ${renderTokens(content, visit)} ${renderAudit(content, visit)}
+      ${renderEnd(content, visit)}
       <form method="post" action="${content.path}">
         <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
       </form>`,
@@ -110,6 +111,69 @@ function renderReleases(content: ManageContent, visit: Visit): Html {
           )
     }
   </section>`;
+}
+
+function renderTasks(content: ManageContent, visit: Visit): Html {
+  const { tasks: view, runs } = content;
+  if (view === undefined || (view.tasks.length === 0 && (runs?.runs.length ?? 0) === 0)) return html``;
+  const { text, format } = visit;
+  const formatAt = (at: string | undefined): Html | string =>
+    at === undefined ? renderMissing(visit) : format.dateTime(at);
+  const rows = view.tasks.map(({ name, schedule, time_zone: zone, next_run_at: next }) => [
+    html`<code>${name}</code>`,
+    schedule === undefined ? text.manage.tasks.byHand : html`<code>${schedule}</code> ${zone}`,
+    formatAt(next),
+    renderAction(content, 'run-task', visit, renderHidden('name', name)),
+  ]);
+  return html`<section aria-labelledby="tasks">
+    <h2 id="tasks">${text.manage.tasks.title}</h2>
+    ${
+      rows.length === 0
+        ? ''
+        : renderTable(
+            text.manage.tasks.title,
+            [
+              { title: text.manage.tasks.name },
+              { title: text.manage.tasks.schedule },
+              { title: text.manage.tasks.next },
+              { title: text.manage.action },
+            ],
+            rows,
+          )
+    }
+    ${renderRuns(content, visit)}
+  </section>`;
+}
+
+function renderRuns({ runs: view, path }: ManageContent, visit: Visit): Html {
+  const { text, format } = visit;
+  if (view === undefined || view.runs.length === 0) return html`<p class="empty">${text.manage.tasks.noRuns}</p>`;
+  const rows = view.runs.map((run) => {
+    const at = run.started_at ?? run.scheduled_at ?? run.requested_at;
+    const code = run.exit_code === undefined ? '' : `, ${text.manage.exitCode(String(run.exit_code))}`;
+    return [
+      html`<code>${run.task}</code>`,
+      at === undefined ? renderMissing(visit) : format.dateTime(at),
+      run.ended_at === undefined ? renderMissing(visit) : format.dateTime(run.ended_at),
+      text.manage.tasks.triggers[run.trigger],
+      `${text.manage.tasks.states[run.state]}${code}`,
+      html`<a href="${path}${path.includes('?') ? '&' : '?'}run=${encodeURIComponent(run.id)}#log"
+        >${text.manage.log}</a
+      >`,
+    ];
+  });
+  return renderTable(
+    text.manage.tasks.runs,
+    [
+      { title: text.manage.tasks.name },
+      { title: text.manage.tasks.started },
+      { title: text.manage.tasks.ended },
+      { title: text.manage.tasks.trigger },
+      { title: text.manage.state },
+      { title: text.manage.log },
+    ],
+    rows,
+  );
 }
 
 function renderSecrets(content: ManageContent, visit: Visit): Html {
@@ -231,7 +295,7 @@ function renderHook(content: ManageContent, visit: Visit): Html {
   </section>`;
 }
 
-function renderLog({ log, search, path }: ManageContent, visit: Visit): Html {
+function renderLog({ log, search, path, run }: ManageContent, visit: Visit): Html {
   if (log === undefined) return html``;
   const { text } = visit;
   const lines = log.lines.map(({ at, component, line }) => `${at.slice(0, 19)}Z ${component}  ${line}`);
@@ -241,8 +305,9 @@ function renderLog({ log, search, path }: ManageContent, visit: Visit): Html {
   };
   return html`<section aria-labelledby="log">
     <h2 id="log">${text.manage.log}</h2>
+    ${run === '' ? '' : html`<p>${text.manage.tasks.logOf} <code>${run}</code>. <a href="${path}#log">${text.manage.tasks.wholeLog}</a></p>`}
     <form method="get" action="${path}#log">
-      ${renderTextField(field, [], visit)}
+      ${run === '' ? '' : renderHidden('run', run)} ${renderTextField(field, [], visit)}
       <button type="submit" class="quiet">${text.manage.find}</button>
     </form>
     ${lines.length === 0 ? html`<p class="empty">${text.manage.noLog}</p>` : renderCode(lines.join('\n'), text.manage.log, 'end')}

@@ -26,6 +26,7 @@ import {
 import { envList, envSet, envUnset, secretsList, secretsSet, secretsUnset, settings } from './commands/settings.ts';
 import { tokensCreate, tokensList, tokensRevoke } from './commands/tokens.ts';
 import { access, accessAdd, accessKeys, accessRevoke } from './commands/visitors.ts';
+import { runCommand, tasksList, tasksRun, tasksRuns } from './commands/tasks.ts';
 import type { Command } from './program.ts';
 
 export const commands: readonly Command[] = [
@@ -44,6 +45,10 @@ export const commands: readonly Command[] = [
   restart,
   suspend,
   resume,
+  runCommand,
+  tasksList,
+  tasksRun,
+  tasksRuns,
   remove,
   restore,
   secretsList,

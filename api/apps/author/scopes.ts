@@ -10,7 +10,7 @@ export const scopeMeanings = {
   read: 'see the private side of the app: state, releases, settings, names of secrets, notifications, audit log, export',
   logs: 'read what the app prints, and its crashes',
   deploy: 'deploy, rebuild and roll back',
-  control: 'restart, suspend and resume',
+  control: 'restart, suspend and resume, and start tasks',
   secrets: 'set and delete secrets',
   settings: 'change settings, notifications and who may visit, and get the secret of the push hook',
 } as const;
@@ -42,6 +42,10 @@ export const permissions = {
   getAuditLog: 'read',
   getSettings: 'read',
   getAccess: 'read',
+  listAppTasks: 'read',
+  listTaskRuns: 'read',
+  listAppRuns: 'read',
+  getRun: 'read',
   listSecrets: 'read',
   listNotifications: 'read',
   exportApp: 'read',
@@ -56,6 +60,7 @@ export const permissions = {
   restartApp: 'control',
   suspendApp: 'control',
   resumeApp: 'control',
+  startTask: 'control',
 
   setSecret: 'secrets',
   deleteSecret: 'secrets',
@@ -75,6 +80,8 @@ export const permissions = {
   replacePushHookSecret: 'settings',
   endPreviousPushHookSecret: 'settings',
 
+  // A command can print every secret of the app.
+  startCommand: 'owner',
   deleteApp: 'owner',
   restoreApp: 'owner',
   listTokens: 'owner',

@@ -23,6 +23,8 @@ import { HookVersions } from './push-hook-secrets.ts';
 import { createReleaseEndpoints } from './releases.ts';
 import { applyPermissions } from './scopes.ts';
 import { createSecretEndpoints } from './secrets.ts';
+import { createTaskEndpoints, getRun } from '../tasks/endpoints.ts';
+import { TaskRunStore } from '../tasks/run-store.ts';
 import { createSettingEndpoints } from './settings.ts';
 import { createTokenEndpoints, TokenStore } from './tokens.ts';
 import { createVisitorEndpoints } from './visitors.ts';
@@ -73,6 +75,9 @@ export interface AuthorSide {
   stop(): Promise<void>;
 }
 
+/** Between two copies of the runs of tasks into the database. */
+const recordMs = 5_000;
+
 /** @param cluster undefined without one: then there are no endpoints */
 export function startAuthorSide(cluster: AuthorCluster | undefined, site: AuthorSideOptions): AuthorSide {
   if (cluster === undefined) {
@@ -88,8 +93,14 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
   const signIn = new SignIn({ providers, accounts, baseUrl, database, log });
   const access = new AuthorAccess({ apps, lookUpKeys, tokens, accounts, audit });
   const polls = new PushPolls({ writeControl, log });
-  const versions = new HookVersions(() => ledger.get().database);
-  const logs = options.logs && startLogs({ ...options.logs, ...{ apps, access, ledger, log } });
+  const versions = new HookVersions(database);
+  const runs = new TaskRunStore(database);
+  const logs =
+    options.logs &&
+    startLogs({
+      ...options.logs,
+      ...{ apps, access, ledger, log, getRun: async (app, id) => getRun({ store: runs }, app, id) },
+    });
   const logKey = options.logs?.key;
   const storeFingerprint =
     logKey === undefined
@@ -112,6 +123,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
       ...createSecretEndpoints(services),
       ...createSettingEndpoints(services),
       ...createVisitorEndpoints(services),
+      ...createTaskEndpoints({ ...services, store: runs }),
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
       ...createPushHookEndpoints(services, { baseUrl, secret, polls, versions }),
       ...notifications.endpoints,
@@ -121,6 +133,13 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
     ]),
     start() {
       notifications.start();
+      void ledger.opened.then((opened) => {
+        opened?.repeat('record runs of tasks', recordMs, async () => {
+          await runs.recordAll(apps.listAll(), new Date());
+          return 0;
+        });
+        opened?.repeat('purge old runs of tasks', 3_600_000, () => runs.purge());
+      });
       logs?.start();
     },
     async stop() {

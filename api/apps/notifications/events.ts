@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { isSuspended } from '../../../crds/control.ts';
 import { findAuthorContact, readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
+import { failingTasksCondition, isSuccessful } from '../../../crds/tasks.ts';
 import { type PublicReason, toPublicStatus } from '../../../crds/public-status.ts';
 import { type App, readRepository } from '../hosted-apps.ts';
 
@@ -17,6 +18,7 @@ export const chosenKinds = [
   'budget_spent',
   'statement',
   'payout',
+  'task_failed',
 ] as const;
 export const chosenKind = z.enum(chosenKinds);
 export type ChosenKind = z.output<typeof chosenKind>;
@@ -84,16 +86,28 @@ const passingRules: ReadonlySet<string> = new Set(['run/image-pull', 'platform/s
 export function listStatusEvents(app: App): NoticedEvent[] {
   if (app.metadata.deletionTimestamp !== undefined || isSuspended(app.spec)) return [];
   const status = toPublicStatus(app);
-  if (status.status === 'in_pipeline') return [];
-  if (status.status === 'rejected') return toRejectionEvents(app, status.reason);
-  if (status.problem !== undefined) return toRejectionEvents(app, status.problem);
+  const failed = toTaskEvents(app);
+  if (status.status === 'in_pipeline') return failed;
+  if (status.status === 'rejected') return [...toRejectionEvents(app, status.reason), ...failed];
+  if (status.problem !== undefined) return [...toRejectionEvents(app, status.problem), ...failed];
   // Only a release that its URL has confirmed.
-  if (app.status?.phase !== 'Live') return [];
+  if (app.status?.phase !== 'Live') return failed;
   const { commit, since, url } = status;
   const release = app.status.releases?.find((kept) => kept.commit === commit);
   const at = new Date(release?.readyAt ?? since);
   // The same commit in another image, such as after a change of settings, is no news.
-  return [{ kind: 'live', subject: commit, at, detail: { ...describeApp(app), commit, url } }];
+  return [{ kind: 'live', subject: commit, at, detail: { ...describeApp(app), commit, url } }, ...failed];
+}
+
+/** Scheduled tasks whose last run failed or was missed. The operator says so in a condition, for as long as it is so. */
+function toTaskEvents(app: App): NoticedEvent[] {
+  const { conditions = [], taskRuns = [] } = app.status ?? {};
+  const failing = conditions.find(({ type }) => type === failingTasksCondition);
+  const run = taskRuns.find((each) => each.trigger === 'schedule' && each.endedAt !== undefined && !isSuccessful(each));
+  if (failing === undefined || run === undefined) return [];
+  const at = new Date(run.endedAt ?? failing.lastTransitionTime);
+  const detail = { ...describeApp(app), ...omitUndefined({ commit: run.commit }), message: failing.message };
+  return [{ kind: 'task_failed', subject: run.id, at, detail, gapMs: hourMs }];
 }
 
 /** Whether the app lacks a variable that its author can set. */

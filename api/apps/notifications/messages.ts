@@ -64,6 +64,11 @@ const texts: Readonly<Record<EventKind, EventText>> = {
     fact: (detail) =>
       `The operator of this installation recorded a payout of ${detail.amount_usd ?? '?'} USD to ${detail.title}.`,
   },
+  task_failed: {
+    subject: () => 'a task failed or was missed',
+    fact: ({ title }) =>
+      `A scheduled task of ${title} failed, or did not start in time. Its runs and their logs are on the page of the app.`,
+  },
   test: {
     subject: () => 'Test notification',
     fact: ({ title }) => `This is a test. Notifications about ${title} arrive here.`,

@@ -3085,6 +3085,33 @@ CREATE TABLE author.sign_in_state (
 );
 CREATE INDEX sign_in_state_expiry ON author.sign_in_state USING btree (expires_at);
 
+-- Runs of the tasks of apps, and of commands that authors started. Kubernetes keeps the last few, and the status of a HostedApp
+-- the last twenty; here they are kept for their author.
+CREATE TABLE author.task_run (
+  -- UID of the HostedApp.
+  app text NOT NULL,
+  -- Name of the Job.
+  id text NOT NULL,
+  task text NOT NULL,
+  trigger text NOT NULL,
+  -- Of a command that is no task.
+  command jsonb,
+  commit text,
+  requested_at timestamp with time zone,
+  scheduled_at timestamp with time zone,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  exit_code integer,
+  -- How it ended, in the words of Kubernetes, or Missed, NotStarted, Replaced or Removed.
+  reason text,
+  -- The first of its times, by which runs are sorted.
+  at timestamp with time zone NOT NULL,
+  CONSTRAINT task_run_trigger_check CHECK (trigger = ANY (ARRAY['schedule'::text, 'manual'::text, 'release'::text])),
+  CONSTRAINT task_run_pkey PRIMARY KEY (app, id)
+);
+CREATE INDEX task_run_at ON author.task_run USING btree (app, at DESC, id DESC);
+CREATE INDEX task_run_task ON author.task_run USING btree (app, task, at DESC, id DESC);
+
 -- Kinds of events that a channel of an app sends. No row: all of them, also those that are added later.
 CREATE TABLE author.notification_choice (
   app text NOT NULL,

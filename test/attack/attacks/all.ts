@@ -4,6 +4,7 @@ import { appAttacks } from './apps.ts';
 import { authorDataAttacks } from './author-data.ts';
 import { authorKeyAttacks, staleKeyAttacks } from './author-keys.ts';
 import { authorNoticeAttacks } from './author-notices.ts';
+import { runAttacks } from './runs.ts';
 import { buildAttacks } from './builds.ts';
 import { callerAttacks } from './callers.ts';
 import { installationAttacks } from './installation.ts';
@@ -25,7 +26,14 @@ export const quickAttacks: readonly Attack[] = [
 /** Each group waits for builds of its own most of the time, so the groups are tried at the same time, after the quick attacks. */
 export const hostingAttacks: readonly (readonly Attack[])[] = [
   buildAttacks,
-  [...authorKeyAttacks, ...authorDataAttacks, ...authorNoticeAttacks, ...allSignInAttacks, ...staleKeyAttacks],
+  [
+    ...authorKeyAttacks,
+    ...authorDataAttacks,
+    ...authorNoticeAttacks,
+    ...allSignInAttacks,
+    ...runAttacks,
+    ...staleKeyAttacks,
+  ],
   visitorAttacks,
   installationAttacks,
   secretAttacks,
