@@ -176,38 +176,45 @@ const manifestFields = z.strictObject({
   author: z.strictObject({ contact: contact.optional().describe(author.shape.contact.description ?? '') }).optional(),
 });
 
+type ManifestFields = z.output<typeof manifestFields>;
+type Report = (path: readonly (string | number)[], message: string) => void;
+
 export const appManifest = manifestFields.superRefine((manifest, context) => {
-  for (const [index, task] of (manifest.tasks ?? []).entries()) {
+  const report: Report = (path, message) => {
+    context.addIssue({ code: 'custom', path: [...path], message });
+  };
+  checkTasks(manifest, report);
+  if ((manifest.components ?? []).length > 0) checkComponents(manifest, report);
+});
+
+function checkTasks({ tasks: list = [], components: processes = [] }: ManifestFields, report: Report): void {
+  for (const [index, task] of list.entries()) {
     const message = explainSchedule(task);
-    if (message !== undefined) context.addIssue({ code: 'custom', path: ['tasks', index, 'schedule'], message });
+    if (message !== undefined) report(['tasks', index, 'schedule'], message);
   }
-  const sharedName = findSharedName(manifest.tasks ?? [], manifest.components ?? []);
-  if (sharedName !== undefined)
-    context.addIssue({
-      code: 'custom',
-      path: ['tasks'],
-      message: `a task and a component are both named ${sharedName}; rename one of them`,
-    });
-  if ((manifest.components ?? []).length === 0) return;
-  if (hasProcessFields(manifest)) context.addIssue({ code: 'custom', path: ['components'], message: onlyInComponents });
+  const shared = findSharedName(list, processes);
+  if (shared !== undefined) report(['tasks'], `a task and a component are both named ${shared}; rename one of them`);
+}
+
+function checkComponents(manifest: ManifestFields, report: Report): void {
+  if (hasProcessFields(manifest)) report(['components'], onlyInComponents);
   const services = new Set(manifest.services?.map(({ name }) => name));
   const twice = manifest.components?.find(({ name }) => services.has(name));
   if (twice !== undefined)
-    context.addIssue({
-      code: 'custom',
-      path: ['components'],
-      message: `a component and a service are both named ${twice.name}, and each is reached at its name; rename one of them`,
-    });
+    report(
+      ['components'],
+      `a component and a service are both named ${twice.name}, and each is reached at its name; rename one of them`,
+    );
   for (const resource of ['cpu', 'memory', 'disk'] as const) {
     const limit = authorLimits.components[resource];
     if (sumResources(manifest, resource) > (parseQuantityValue(limit) ?? 0))
-      context.addIssue({
-        code: 'custom',
-        path: ['components'],
-        message: `all components together can have at most ${limit} of ${resource} here; lower resources.${resource} of some, or run.resources.${resource} for all that set none`,
-      });
+      report(
+        ['components'],
+        `all components together can have at most ${limit} of ${resource} here; lower resources.${resource} of some, or run.resources.${resource} for all that set none`,
+      );
   }
-});
+}
+
 export type AppManifest = z.infer<typeof appManifest>;
 
 /** What the running components of a manifest take together, in cores or bytes. */

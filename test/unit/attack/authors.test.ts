@@ -84,6 +84,11 @@ class LocalVictim extends Victim {
     return { status: response.status, headers: answered, body: await response.text() };
   }
 
+  override async register(slug: string, files: Readonly<Record<string, string>>): Promise<string> {
+    await this.host(slug, files);
+    return slug;
+  }
+
   override async host(slug: string, files: Readonly<Record<string, string>>): Promise<void> {
     const isHosted = sample.store.list(namespace).some(({ metadata }) => metadata.name === slug);
     if (!isHosted) await sample.host(slug, (_request, response) => response.end('ok'));
@@ -135,6 +140,10 @@ class OpenVictim extends Victim {
       entries: this.#sent.map(() => ({ action: 'restart' })),
       control: { deleteAfter: 'now' },
     });
+  }
+
+  override register(slug: string): Promise<string> {
+    return Promise.resolve(slug);
   }
 
   override host(): Promise<void> {

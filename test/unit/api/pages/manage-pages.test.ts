@@ -114,7 +114,7 @@ test('an author protects the app, and a new key is shown in the answer to its fo
     spec: { ...spec, control: { access: 'key' } },
   });
   // The writer of this test starts from an app that is public.
-  const refused = await send({ action: 'create-access-key', token, name: 'team' }, { cookie });
+  const refused = await send({ action: 'create-access-key', token, 'key-name': 'team' }, { cookie });
   assert.deepEqual([refused.status, /a key opens nothing/.test(await refused.text())], [422, true]);
   const { text } = await open(cookie);
   assert.match(text, /name="access"\s+value="key"\s+checked/);

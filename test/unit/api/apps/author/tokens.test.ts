@@ -140,7 +140,26 @@ const bodies: Readonly<Record<string, object>> = {
   rebuildApp: { cache: true },
   createToken: { name: 'another', expires_in_days: 1 },
   setNotificationWebhook: { url: 'https://example.org/hook' },
+  addNotificationContact: { address: 'a@example.org' },
+  chooseNotificationEvents: { events: ['live'] },
+  setAccess: { access: 'public' },
+  createAccessKey: { name: 'team' },
+  startCommand: { command: ['true'] },
+  replacePushHookSecret: {},
 };
+
+/** The path of an endpoint for the app `mine`, with parameters that it accepts. */
+function fillParameters(path: string): string {
+  return path
+    .replace('/api/apps/{slug}', 'mine')
+    .replace('keys/{name}', 'keys/team')
+    .replace('tasks/{name}', 'tasks/clean')
+    .replace('contacts/{id}', `contacts/${'a'.repeat(32)}`)
+    .replace('runs/{id}', 'runs/run-mine-1')
+    .replace('{channel}', 'mail')
+    .replace('{name}', 'TOKEN')
+    .replace('{id}', 'a'.repeat(12));
+}
 
 test('each endpoint of an author has an entry, and each entry an endpoint', () => {
   assert.ok(operations.length > 25);
@@ -164,7 +183,7 @@ test('attack: a token with every scope but one is refused at each endpoint that 
   const tried: string[] = [];
   for (const { operation, method, path, authorScope } of operations) {
     if (authorScope === undefined) continue;
-    const to = path.replace('/api/apps/{slug}', 'mine').replace('{name}', 'TOKEN').replace('{id}', 'a'.repeat(12));
+    const to = fillParameters(path);
     const { status, kind, body } = await ask(to, tokens.get(authorScope) ?? '', { method, body: bodies[operation] });
     assert.deepEqual([status, kind, body.scope], [403, 'missing-scope', authorScope], operation);
     tried.push(operation);
