@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Agent, request } from 'undici';
+import { Agent, buildConnector, request } from 'undici';
 import { z } from 'zod';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import type { Kubectl } from '../../localnode/kubectl.ts';
@@ -69,11 +69,15 @@ export class Victim {
     this.hasKubectl = kubectl !== undefined;
     this.hasGit = installation.gitPassword !== undefined;
     const ca = installation.authority?.pem;
+    const connect = buildConnector({ lookup: resolveHost, ...(ca === undefined ? {} : { ca }) });
     this.#agent = new Agent({
       connections: 128,
       headersTimeout: patience,
       bodyTimeout: patience,
-      connect: { lookup: resolveHost, ...(ca === undefined ? {} : { ca }) },
+      // TLS is for the host of the URL, also where an attack sends another name in the header Host.
+      connect: (options, callback) => {
+        connect({ ...options, servername: options.hostname }, callback);
+      },
     });
   }
 

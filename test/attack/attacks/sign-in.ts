@@ -196,7 +196,8 @@ async function comeBack(
 
 const madeUpCode = { code: randomBytes(16).toString('hex') };
 
-const signInAttacks = [
+/** They need an installation where accounts of a forge sign in. */
+export const signInAttacks: readonly Attack[] = [
   defineSignInAttack('the state of a sign-in is used twice', async (victim, begun) => [
     ['the first', await comeBack(victim, begun, madeUpCode)],
     ['the second', await comeBack(victim, begun, madeUpCode)],

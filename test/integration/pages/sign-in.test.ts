@@ -15,6 +15,9 @@ import { openTab, type Tab } from '../../support/devtools.ts';
 import { findFreePort } from '../../support/free-port.ts';
 import { startSignInLab, type SignInLab } from '../../support/sign-in/lab.ts';
 import { evaluateExpression, navigate } from '../../support/tab.ts';
+import { attempt } from '../../attack/attack.ts';
+import { signInAttacks } from '../../attack/attacks/sign-in.ts';
+import { Victim } from '../../attack/victim.ts';
 
 const key = createAuthorKey();
 const hash = hashAuthorKey(key, 'git.test/octo/mine');
@@ -165,4 +168,11 @@ test('no page breaks its own policy', () => {
     complaints.filter((entry) => /Content Security Policy/i.test(entry)),
     [],
   );
+});
+
+test.each(signInAttacks)('attack: $name', async (attack) => {
+  const installation = { baseUrl: origin, gitUrl: origin, internalGitUrl: origin };
+  const victim = new Victim({ ...installation, authority: undefined, gitPassword: undefined }, undefined, 'none');
+  const { result, evidence } = await attempt(attack, victim);
+  assert.equal(result, 'held', evidence);
 });
