@@ -131,7 +131,8 @@ const replayedPush: Attack = {
     const headers = sign(await readHookSecret(victim, own), push);
     const describe = async (): Promise<string> => {
       const { status } = await victim.app(own.slug);
-      return `${status?.phase} at ${status?.source?.commit}`;
+      const builds = status?.history?.map(({ number }) => number) ?? [];
+      return `at ${status?.source?.commit} after builds ${builds.join(', ')}`;
     };
     const before = await describe();
     const statuses = new Set<number>();
