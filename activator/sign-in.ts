@@ -1,10 +1,9 @@
 // The page on which a visitor of a protected app enters its password or a key. It works without a script.
-import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isAccessKey, longestPassword, signInPath, type AccessCredential, type AccessPolicy } from '../crds/access.ts';
 import { escapeHtml } from '../lib/values.ts';
 import { findKey, isOwnOrigin, type PasswordChecks, type Sessions } from './access.ts';
-import { buildOwnHeaders } from './answer.ts';
+import { buildOwnHeaders, chooseLanguage, renderDocument } from './answer.ts';
 import type { AppView, Directory } from './directory.ts';
 
 export interface SignInOptions {
@@ -157,47 +156,32 @@ interface FormAnswer {
 }
 
 function sendForm(request: IncomingMessage, response: ServerResponse, app: AppView, answer: FormAnswer): void {
-  const lang = /^\s*zh\b/i.test(request.headers['accept-language'] ?? '') ? 'zh' : 'en';
-  const body = renderPage(app, lang, answer);
+  const { body, headers } = renderPage(app, chooseLanguage(request.headers['accept-language']), answer);
   response.writeHead(answer.status, {
     ...buildOwnHeaders('locked'),
-    'content-type': 'text/html; charset=utf-8',
-    'content-language': lang,
+    ...headers,
     'content-length': Buffer.byteLength(body),
-    'content-security-policy': `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'`,
-    'referrer-policy': 'same-origin',
-    'x-robots-tag': 'noindex',
-    'x-content-type-options': 'nosniff',
-    vary: 'accept-language',
     ...(answer.status === 401 ? { 'www-authenticate': 'Bearer realm="moorage app"' } : {}),
     ...(answer.retryAfter === undefined ? {} : { 'retry-after': String(answer.retryAfter) }),
   });
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-function renderPage({ view }: AppView, lang: keyof typeof texts, { to, notice }: FormAnswer): string {
+function renderPage(
+  { view }: AppView,
+  lang: keyof typeof texts,
+  { to, notice }: FormAnswer,
+): ReturnType<typeof renderDocument> {
   const text = texts[lang];
   const mode = view.access?.mode ?? 'locked';
   const title = escapeHtml(text.title(view.title));
   const said = notice === undefined || mode === 'locked' ? undefined : text.notices[notice];
   const shown = said === undefined || mode === 'locked' ? undefined : typeof said === 'string' ? said : said[mode];
-  return `<!doctype html>
-<html lang="${lang}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width,initial-scale=1">
-<title>${title}</title>
-<style>${style}</style>
-</head>
-<body>
-<main>
-<p class="brand">Moorage</p>
+  const main = `<p class="brand">Moorage</p>
 <h1>${title}</h1>
 <p>${text.lead[mode]}</p>
-${shown === undefined ? '' : `<p class="notice" role="alert">${shown}</p>\n`}${mode === 'locked' ? '' : renderForm(text, mode, to)}</main>
-</body>
-</html>
-`;
+${shown === undefined ? '' : `<p class="notice" role="alert">${shown}</p>\n`}${mode === 'locked' ? '' : renderForm(text, mode, to)}`;
+  return renderDocument({ lang, title, style, main, policy: "form-action 'self'; frame-ancestors 'none'" });
 }
 
 function renderForm(text: Text, mode: 'key' | 'password', to: string): string {
@@ -227,4 +211,3 @@ button{width:100%;margin:.75rem 0 1.25rem;padding:.65rem;font:inherit;font-weigh
 :is(input,button):focus-visible{outline:2px solid var(--mark);outline-offset:2px}
 .note{font-size:.875rem}
 `;
-const styleHash = createHash('sha256').update(style).digest('base64');
