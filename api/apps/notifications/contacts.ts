@@ -119,30 +119,36 @@ function findSlug({ apps }: NotificationServices, uid: string): string {
 const expiredLink = 'The link has expired, or the address was removed. Ask the author of the app to add it again.';
 const foreignLink = 'This link is not one of this installation, or a part of it is missing.';
 
+const linkFields = {
+  tag: 'apps',
+  params: tokenParams,
+  problems: [unknownStopLink, ...databaseProblems],
+} as const;
+
+/** Endpoints that show where a link leads, and change nothing: mail scanners open links. */
+const lookFields = {
+  ...linkFields,
+  method: 'GET',
+  description: 'Changes nothing, since mail scanners open links.',
+  head: 'as GET',
+} as const;
+
+function assertLink<Target>(target: Target | undefined): Target {
+  if (target !== undefined) return target;
+  throw new Problem(unknownStopLink, foreignLink);
+}
+
 /** What the link in a request for confirmation leads to. The token is the permission: it was sent to that address alone. */
 function createConfirmEndpoints(services: NotificationServices): Endpoint[] {
   const { keys, recipients } = services;
-  const shared = {
-    path: '/api/notifications/confirm/{token}',
-    tag: 'apps',
-    params: tokenParams,
-    output: confirmView,
-    problems: [unknownStopLink, ...databaseProblems],
-  } as const;
-  const readToken = (token: string): ConfirmTarget => {
-    const target = keys.parseConfirmToken(token);
-    if (target !== undefined) return target;
-    throw new Problem(unknownStopLink, foreignLink);
-  };
+  const shared = { path: '/api/notifications/confirm/{token}', output: confirmView } as const;
+  const readToken = (token: string): ConfirmTarget => assertLink(keys.parseConfirmToken(token));
   return [
     defineEndpoint({
-      ...shared,
-      method: 'GET',
+      ...{ ...lookFields, ...shared },
       operation: 'showContactConfirmation',
       summary: 'See whether an address is confirmed',
-      description: 'Changes nothing, since mail scanners open links.',
       outputDescription: 'Whether it is confirmed.',
-      head: 'as GET',
       handler: async ({ params }) => {
         const target = readToken(params.token);
         const isConfirmed = await recipients.findConfirmation(target);
@@ -151,7 +157,7 @@ function createConfirmEndpoints(services: NotificationServices): Endpoint[] {
       },
     }),
     defineEndpoint({
-      ...shared,
+      ...{ ...linkFields, ...shared },
       method: 'POST',
       operation: 'confirmContact',
       summary: 'Confirm an address for notifications about an app',
@@ -169,34 +175,21 @@ function createConfirmEndpoints(services: NotificationServices): Endpoint[] {
 /** What the link of a mail leads to. The token is the permission: everyone who has the mail may stop the mails. */
 function createStopEndpoints(services: NotificationServices): Endpoint[] {
   const { keys, recipients } = services;
-  const shared = {
-    path: '/api/notifications/stop/{token}',
-    tag: 'apps',
-    params: tokenParams,
-    output: stopView,
-    problems: [unknownStopLink, ...databaseProblems],
-  } as const;
-  const readToken = (token: string): StopTarget => {
-    const target = keys.parseStopToken(token);
-    if (target !== undefined) return target;
-    throw new Problem(unknownStopLink, foreignLink);
-  };
+  const shared = { path: '/api/notifications/stop/{token}', output: stopView } as const;
+  const readToken = (token: string): StopTarget => assertLink(keys.parseStopToken(token));
   return [
     defineEndpoint({
-      ...shared,
-      method: 'GET',
+      ...{ ...lookFields, ...shared },
       operation: 'showStoppedMail',
       summary: 'See whether the mails about an app are stopped',
-      description: 'Changes nothing, since mail scanners open links.',
       outputDescription: 'Whether they are stopped.',
-      head: 'as GET',
       handler: async ({ params }) => {
         const { app, contact } = readToken(params.token);
         return { slug: findSlug(services, app), stopped: (await recipients.findStop(app, contact)) !== undefined };
       },
     }),
     defineEndpoint({
-      ...shared,
+      ...{ ...linkFields, ...shared },
       method: 'POST',
       operation: 'stopMail',
       summary: 'Stop the mails about an app',
