@@ -5,7 +5,8 @@ import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
 import { type OpenLedger, prefixStatements } from '../../billing/index.ts';
-import { signInRefused, signInUnavailable, unknownProvider } from '../problems.ts';
+import { defineEndpoint, type Endpoint } from '../../http/index.ts';
+import { signInRefused, signInUnavailable, signInUnconfigured, unknownProvider } from '../problems.ts';
 import type { Accounts } from './accounts.ts';
 import type { SignInProvider } from './config.ts';
 import { fetchAccount } from './forge.ts';
@@ -202,4 +203,44 @@ async function createConfiguration(provider: SignInProvider): Promise<client.Con
 
 function refuse({ label }: SignInProvider, why: string): Problem {
   return new Problem(signInRefused, `You are not signed in with ${label}. ${why} Nothing was changed; start again.`);
+}
+
+// The endpoint that lists the forges.
+
+const signInView = z.object({
+  providers: z.array(
+    z.object({
+      id: z.string(),
+      label: z.string(),
+      host: z.string().describe('Git host whose repositories its accounts can own.'),
+      url: z.string().describe('Where a browser signs in; add `?app=` and the name of an app.'),
+    }),
+  ),
+});
+
+export function createSignInEndpoints(providers: readonly SignInProvider[], baseUrl: string): Endpoint[] {
+  return [
+    defineEndpoint({
+      method: 'GET',
+      path: '/api/sign-in',
+      operation: 'listSignInProviders',
+      tag: 'apps',
+      summary: 'List the forges with whose accounts authors sign in',
+      description:
+        'An account owns an app if the forge says that it can push to the repository. It is for browsers; programs send an author key or a token.',
+      output: signInView,
+      outputDescription: 'The providers.',
+      problems: [signInUnconfigured],
+      head: 'as GET',
+      handler: async () => {
+        if (providers.length === 0)
+          throw new Problem(
+            signInUnconfigured,
+            'This installation has no sign-in providers: use an author key. Its operator can set signIn.providersSecret of the chart.',
+          );
+        const listed = providers.map(({ id, label, host }) => ({ id, label, host, url: `${baseUrl}/sign-in/${id}` }));
+        return Promise.resolve({ providers: listed });
+      },
+    }),
+  ];
 }
