@@ -92,21 +92,21 @@ export function findAuthorKeyHashes(text: string): string[] {
   return [...new Set(hashes)].slice(0, maximumAuthorKeys);
 }
 
-// App tokens. The owner of an app makes them with their key, for programs and for people who only read.
+// Author tokens. The owner of an app makes them with their key, for programs and for people who only read.
 
-const appTokenPrefix = 'mat-';
-const appTokenForm = /^mat-[A-Za-z0-9_-]{43}$/;
+const authorTokenPrefix = 'mat-';
+const authorTokenForm = /^mat-[A-Za-z0-9_-]{43}$/;
 
 /** A new token of 256 random bits. */
-export function createAppToken(): string {
-  return `${appTokenPrefix}${randomBytes(32).toString('base64url')}`;
+export function createAuthorToken(): string {
+  return `${authorTokenPrefix}${randomBytes(32).toString('base64url')}`;
 }
 
-export function isAppToken(text: string): boolean {
-  return appTokenForm.test(text);
+export function isAuthorToken(text: string): boolean {
+  return authorTokenForm.test(text);
 }
 
 /** SHA-256 of a token, as 64 hexadecimal digits. The token is random, so that nothing is gained by a slower hash. */
-export function hashAppToken(token: string): string {
+export function hashAuthorToken(token: string): string {
   return createHash('sha256').update(`moorage app token\n${token}`).digest('hex');
 }

@@ -5,7 +5,7 @@ import type { LookupAnswer } from '../../../lib/git/lookup.ts';
 import {
   formatAuthorKeyLine,
   hashAuthorKey,
-  isAppToken,
+  isAuthorToken,
   isAuthorKey,
   ownershipFile,
 } from '../../../lib/ownership-file.ts';
@@ -134,7 +134,7 @@ export class AuthorAccess {
     const holder =
       account !== undefined
         ? await this.#findAccountHolder(app, account, context, isChange)
-        : isAppToken(text)
+        : isAuthorToken(text)
           ? await this.#findTokenHolder(app, text)
           : findKeyHolder(app, text);
     // A stranger in the author's network must not keep the author out. A key of 256 bits cannot be guessed either way.

@@ -1,7 +1,7 @@
 // Tokens of an app: the owner makes them with their author key, for programs and for people who only read. The database has
 // their hashes; each has scopes, an end, and the key with which it was made.
 import { z } from 'zod';
-import { createAppToken, hashAppToken } from '../../../lib/ownership-file.ts';
+import { createAuthorToken, hashAuthorToken } from '../../../lib/ownership-file.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { isSameSecret } from '../../../lib/sealed-text.ts';
 import { type OpenLedger, prefixStatements } from '../../billing/index.ts';
@@ -72,7 +72,7 @@ export class TokenStore {
 
   /** The row of a token, whether it has ended or not. */
   async find(token: string): Promise<TokenRow | undefined> {
-    const hash = hashAppToken(token);
+    const hash = hashAuthorToken(token);
     const [row] = await this.#database().query(statements.find, [toTokenId(hash)]);
     return row !== undefined && isSameSecret(hash, row.hash) ? row : undefined;
   }
@@ -212,8 +212,8 @@ function createTokenEndpoint({ access, tokens }: AuthorServices): Endpoint {
     handler: async ({ params: { slug }, body }, context) => {
       const { name, expires_in_days: days } = body;
       const wanted = [...new Set(body.scopes)];
-      const token = createAppToken();
-      const hash = hashAppToken(token);
+      const token = createAuthorToken();
+      const hash = hashAuthorToken(token);
       const id = toTokenId(hash);
       const detail = { id, name, scopes: wanted, days };
       return access.act(slug, context, { operation: 'createToken', action: 'create-token', detail }, async (owner) => {

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { toHarmlessText } from '../../../lib/harmless-text.ts';
 import { parseWholeNumber, UsageError } from '../../../lib/command-line.ts';
-import { formatAuthorKeyLine, isAppToken, isAuthorKey, ownershipFile } from '../../../lib/ownership-file.ts';
+import { formatAuthorKeyLine, isAuthorToken, isAuthorKey, ownershipFile } from '../../../lib/ownership-file.ts';
 import { parseAcceptedRepository } from '../../../lib/repository.ts';
 import { Fault } from '../../submit/installation.ts';
 import { type Api, type AppChoice, anyAnswer, fetchStatus, resolveSlug, type SubmitStatus } from '../client.ts';
@@ -74,7 +74,7 @@ async function readKey(file: string | undefined, { terminal, folder }: Session):
 }
 
 function isKey(text: string): boolean {
-  return isAuthorKey(text) || isAppToken(text);
+  return isAuthorKey(text) || isAuthorToken(text);
 }
 
 /** Stores a key that the author has, once the installation answered to it. */
@@ -84,7 +84,7 @@ async function keepKey(key: string, api: Api, app: AppChoice, session: Session):
   const withKey = await session.connect({ api: address, key });
   const slug = app.name === undefined ? undefined : await resolveSlug(withKey, app);
   const isOpen = await hasAccess(withKey, slug);
-  if (!isOpen && isAppToken(key)) throw new Fault(`the token does not open ${slug}: ask its author for another one`);
+  if (!isOpen && isAuthorToken(key)) throw new Fault(`the token does not open ${slug}: ask its author for another one`);
   await recordKey(key, api, session);
   if (!isOpen) {
     await prepareKey(api, app, false, session);

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, test } from 'vitest';
-import { createAppToken, createAuthorKey } from '../../../../lib/ownership-file.ts';
+import { createAuthorToken, createAuthorKey } from '../../../../lib/ownership-file.ts';
 import { accepted, cases } from '../../../support/moorage-requests.ts';
 import {
   type Answer,
@@ -299,7 +299,7 @@ MAIL_KEY  The app crashed without it.
 });
 
 test('tokens are made with scopes and an end, listed, and revoked by name', async () => {
-  const token = createAppToken();
+  const token = createAuthorToken();
   api.answers['POST /api/apps/hello/tokens'] = { id: '0123456789ab', token, message: 'Keep it.' };
   const made = await run(['tokens', 'create', 'My CI', '--scope', 'deploy,logs', '--days', '90', '-a', 'hello']);
   assert.deepEqual([made.code, made.stdout], [0, `${token}\n`]);

@@ -6,7 +6,12 @@ import { z } from 'zod';
 import { createLogMetrics } from '../../../../../api/apps/logs/collector.ts';
 import { permissions, scopes } from '../../../../../api/apps/author/scopes.ts';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
-import { createAppToken, createAuthorKey, hashAppToken, hashAuthorKey } from '../../../../../lib/ownership-file.ts';
+import {
+  createAuthorToken,
+  createAuthorKey,
+  hashAuthorToken,
+  hashAuthorKey,
+} from '../../../../../lib/ownership-file.ts';
 import { describeProduct } from '../../../../../docs/generator/product.ts';
 import { sampleAppsServer, type AppsSample } from '../../../../support/apps/sample.ts';
 
@@ -261,11 +266,11 @@ test('attack: tokens that were made up or changed are wrong keys, and ten of the
     return (await sample.request('/api/apps/mine', { headers })).status;
   };
   // The same id, which is public, and another token: nothing but the hash opens.
-  assert.equal(hashAppToken(token).length, 64);
-  for (const wrong of [createAppToken(), token.slice(0, -1), `${token}A`, token.toUpperCase(), token.slice(4)])
+  assert.equal(hashAuthorToken(token).length, 64);
+  for (const wrong of [createAuthorToken(), token.slice(0, -1), `${token}A`, token.toUpperCase(), token.slice(4)])
     assert.equal(await send(`Bearer ${wrong}`), 404);
-  for (let tries = 0; tries < 5; tries += 1) assert.equal(await send(`Bearer ${createAppToken()}`), 404);
-  assert.equal(await send(`Bearer ${createAppToken()}`), 429);
+  for (let tries = 0; tries < 5; tries += 1) assert.equal(await send(`Bearer ${createAuthorToken()}`), 404);
+  assert.equal(await send(`Bearer ${createAuthorToken()}`), 429);
   assert.equal(await send(`Bearer ${token}`), 200, 'the right one');
 });
 
@@ -278,7 +283,7 @@ test('a token that is used says when, and is never listed itself', async () => {
   assert.match(String(await find()), /^20/);
   const { body } = await ask('mine/tokens', key);
   assert.equal(JSON.stringify(body).includes(token), false);
-  assert.equal(JSON.stringify(body).includes(hashAppToken(token)), false);
+  assert.equal(JSON.stringify(body).includes(hashAuthorToken(token)), false);
 });
 
 test.each([
