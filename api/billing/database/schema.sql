@@ -3104,7 +3104,7 @@ CREATE TABLE author.task_run (
   exit_code integer,
   -- How it ended, in the words of Kubernetes, or Missed, NotStarted, Replaced or Removed.
   reason text,
-  -- The first of its times. Runs are sorted by it.
+  -- The first of its times, by which runs are sorted.
   at timestamp with time zone NOT NULL,
   CONSTRAINT task_run_trigger_check CHECK (trigger = ANY (ARRAY['schedule'::text, 'manual'::text, 'release'::text])),
   CONSTRAINT task_run_pkey PRIMARY KEY (app, id)

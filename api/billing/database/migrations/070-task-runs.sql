@@ -17,7 +17,7 @@ create table author.task_run (
   exit_code int,
   -- How it ended, in the words of Kubernetes, or Missed, NotStarted, Replaced or Removed.
   reason text,
-  -- The first of its times. Runs are sorted by it.
+  -- The first of its times, by which runs are sorted.
   at timestamptz not null,
   primary key (app, id)
 );
