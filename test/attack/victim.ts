@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, buildConnector, request } from 'undici';
 import { z } from 'zod';
+import { isProtected } from '../../crds/access.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import type { Kubectl } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
@@ -168,14 +169,17 @@ export class Victim {
     );
   }
 
-  /** Any app that is live. */
+  /** Any app that is live and public. */
   async liveApp(): Promise<HostedApp> {
     const list = z
       .object({ items: z.array(z.unknown()) })
       .parse(JSON.parse(await this.kubectl(['-n', await this.appsNamespace(), 'get', 'happ', '-o', 'json'])));
     const found = list.items
       .map((item) => hostedApp.parse(item))
-      .find(({ metadata, status }) => status?.phase === 'Live' && !metadata.name.startsWith('attack-'));
+      .find(
+        ({ metadata, spec, status }) =>
+          status?.phase === 'Live' && !metadata.name.startsWith('attack-') && !isProtected(spec),
+      );
     if (found === undefined) throw new Error('no app is live that could be attacked');
     return found;
   }
