@@ -197,7 +197,9 @@ const oldSession: Attack = {
         .until('the end', async () => ((await isOpen()) ? undefined : true), 30)
         .catch(() => false);
       const old = await signIn(victim, app.url, password);
-      return judged(ended && old.status === 403, `Session ended: ${String(ended)}; old password: ${old.status}.`);
+      // 429 is for a wrong password after many of this network. The right one is never limited.
+      const isRefused = old.status === 403 || old.status === 429;
+      return judged(ended && isRefused, `Session ended: ${String(ended)}; old password: ${old.status}.`);
     } finally {
       await setPassword(victim, app, password);
       const retry = async (): Promise<true | undefined> =>
