@@ -223,9 +223,12 @@ test('an app is suspended, resumed, deleted and restored, and the audit log has 
   await ask('POST', '/resume');
   await becomes(`v4 ${secret.length + 2}`);
   await ask('DELETE', '');
-  const { control } = z
-    .looseObject({ control: z.looseObject({ deleteAfter: z.string() }) })
-    .parse(JSON.parse(await ask('GET', '')));
+  const shown = z.looseObject({ control: z.looseObject({ deleteAfter: z.string() }) });
+  // The other replica of the API sees the change a moment later.
+  const { control } = await waitFor(
+    'the deletion to be shown',
+    async () => shown.safeParse(JSON.parse(await ask('GET', ''))).data,
+  );
   assert.ok(Date.parse(control.deleteAfter) > Date.now() + 3_600_000);
   await waitFor('the app to stop', async () => ((await get(appUrl(name))).status >= 500 ? true : undefined));
   await ask('POST', '/restore');
