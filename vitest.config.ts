@@ -89,10 +89,10 @@ export default defineConfig({
         exclude: ['test/e2e/last/**', ...quiet, ...alone],
         seconds: 1200,
         // They wait for the cluster most of the time, so more than there are cores.
-        maxWorkers: 3,
+        maxWorkers: 4,
         group: 2,
       }),
-      project({ name: 'e2e-quiet', include: quiet, seconds: 1200, maxWorkers: 2, group: 3 }),
+      project({ name: 'e2e-quiet', include: quiet, seconds: 1200, maxWorkers: 3, group: 3 }),
       project({ name: 'e2e-alone', include: alone, seconds: 1200, maxWorkers: 1, group: 4 }),
       project({ name: 'teardown', include: ['test/e2e/last/**/*.test.ts'], seconds: 300, maxWorkers: 1, group: 5 }),
     ],

@@ -19,6 +19,8 @@ const types = {
   limited: problems.tooManyHeld,
   asleep: problems.appWaking,
   broken: problems.appBroken,
+  locked: problems.accessRequired,
+  wrong: problems.wrongAccessKey,
 } as const satisfies Record<RefusalKind, unknown>;
 
 /** Answers with a problem (RFC 9457). */
@@ -37,6 +39,7 @@ export function sendProblem(
     'content-length': Buffer.byteLength(body),
     ...(refusal.retryAfter === undefined ? {} : { 'retry-after': String(refusal.retryAfter) }),
     ...(preference === undefined ? {} : { 'preference-applied': preference }),
+    ...(problem.type.status === 401 ? { 'www-authenticate': 'Bearer realm="moorage app"' } : {}),
   });
   response.end(request.method === 'HEAD' ? undefined : body);
 }
@@ -54,7 +57,7 @@ export function sendPage(request: IncomingMessage, response: ServerResponse, app
 }
 
 /** The connection closes, because an unread body would be parsed as the next request. */
-function buildOwnHeaders(kind: RefusalKind): Record<string, string> {
+export function buildOwnHeaders(kind: RefusalKind): Record<string, string> {
   return { 'cache-control': 'no-store', [waitingHeader]: kind, connection: 'close' };
 }
 
@@ -128,7 +131,6 @@ p{margin:0;color:var(--faint)}
 @keyframes go{from{transform:translateX(-20%)}to{transform:translateX(205%)}}
 @media(prefers-reduced-motion:reduce){.bar::before{animation:none;width:100%}}
 `;
-const styleHash = createHash('sha256').update(style).digest('base64');
 
 const texts = {
   en: {
@@ -149,23 +151,53 @@ export function renderWaitingPage(
   language: string | undefined,
   seconds: number,
 ): { body: string; headers: Record<string, string> } {
-  const lang = /^\s*zh\b/i.test(language ?? '') ? 'zh' : 'en';
+  const lang = chooseLanguage(language);
   const text = texts[lang];
   const title = escapeHtml(text.formatTitle(app));
+  const main = `<h1>${title}</h1>
+<div class="bar" role="progressbar" aria-label="${title}"></div>
+<p>${text.why}${text.usual(seconds)}</p>
+`;
+  const { body, headers } = renderDocument({
+    ...{ lang, title, style, main },
+    policy: "form-action 'none'; frame-ancestors 'self'",
+  });
+  // The page reloads after a second, and stays visible until there is an answer.
+  return { body, headers: { ...headers, refresh: '1' } };
+}
+
+/** The language of a page. @param header Accept-Language */
+export function chooseLanguage(header: string | undefined): 'en' | 'zh' {
+  return /^\s*zh\b/i.test(header ?? '') ? 'zh' : 'en';
+}
+
+interface PageParts {
+  readonly lang: 'en' | 'zh';
+  /** HTML, as is `main`. */
+  readonly title: string;
+  readonly style: string;
+  readonly main: string;
+  /** Directives of the Content-Security-Policy about forms and frames. */
+  readonly policy: string;
+}
+
+/** A page without scripts, and its headers. */
+export function renderDocument({ lang, title, style: css, main, policy }: PageParts): {
+  body: string;
+  headers: Record<string, string>;
+} {
+  const hash = createHash('sha256').update(css).digest('base64');
   const body = `<!doctype html>
 <html lang="${lang}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <title>${title}</title>
-<style>${style}</style>
+<style>${css}</style>
 </head>
 <body>
 <main>
-<h1>${title}</h1>
-<div class="bar" role="progressbar" aria-label="${title}"></div>
-<p>${text.why}${text.usual(seconds)}</p>
-</main>
+${main}</main>
 </body>
 </html>
 `;
@@ -174,9 +206,7 @@ export function renderWaitingPage(
     headers: {
       'content-type': 'text/html; charset=utf-8',
       'content-language': lang,
-      // The page reloads after a second, and stays visible until there is an answer.
-      refresh: '1',
-      'content-security-policy': `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'`,
+      'content-security-policy': `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; ${policy}`,
       // The Referer shows that the next request comes from this page.
       'referrer-policy': 'same-origin',
       'x-robots-tag': 'noindex',

@@ -1,4 +1,5 @@
 // Finds the app of a host name, and the addresses at which its pods take requests.
+import { readAccessPolicy, type AccessPolicy } from '../crds/access.ts';
 import { findPins, readSettings, resolveSpec } from '../crds/effective-settings.ts';
 import { hostedApp, type HostedApp, type StoredHostedApp } from '../crds/hosted-app.ts';
 import { computePodStartMs, listComponents, listRunningComponents } from '../crds/components.ts';
@@ -122,6 +123,8 @@ export interface AppView extends KubeObject {
     readonly healthPath: string | undefined;
     readonly startupMs: number;
     readonly failure: WakeFailure | undefined;
+    /** Who may visit it; undefined: anyone. */
+    readonly access: AccessPolicy | undefined;
   };
 }
 
@@ -153,14 +156,16 @@ function pickObjectMeta({ name, namespace = '', uid, resourceVersion, creationTi
   return { name, namespace, uid, resourceVersion, creationTimestamp };
 }
 
-/** A HostedApp that cannot be parsed is never put to rest, and gets default values. */
+/** A HostedApp that cannot be parsed is never put to rest, and gets default values. It stays protected. */
 export function toAppView(object: KubeObject): AppView {
   const { apiVersion, metadata } = object;
   const { data } = hostedApp.safeParse(object);
+  const { spec } = object as KubeObject & { readonly spec?: { readonly control?: unknown } };
+  const access = readAccessPolicy(spec?.control);
   const view =
     data === undefined
-      ? { ...unread, title: metadata.name }
-      : readView({ ...data, pinned: findPins((object as unknown as StoredHostedApp).spec) });
+      ? { ...unread, title: metadata.name, access }
+      : { ...readView({ ...data, pinned: findPins((object as unknown as StoredHostedApp).spec) }), access };
   return { apiVersion, kind: object.kind, metadata: pickObjectMeta(metadata), view };
 }
 
@@ -173,7 +178,7 @@ const unread = {
   failure: undefined,
 };
 
-function readView(app: HostedApp): AppView['view'] {
+function readView(app: HostedApp): Omit<AppView['view'], 'access'> {
   const { metadata, status = {} } = app;
   const resolved = resolveSpec(app, readSettings(status.built?.settings));
   const { run, listing } = resolved;

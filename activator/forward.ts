@@ -8,7 +8,9 @@ import {
   type OutgoingMessage,
 } from 'node:http';
 import { isIP, isIPv4, type BlockList, type Socket } from 'node:net';
+import { accessHeader, isAccessKey } from '../crds/access.ts';
 import { probeHeader } from '../crds/names.ts';
+import { removeSession, sessionCookie } from './access.ts';
 
 /** The app ended the connection before it answered anything. */
 export class NoAnswer extends Error {
@@ -175,6 +177,7 @@ const ofConnection: ReadonlySet<string> = new Set([
   'expect',
   // Only for the activator. Its value is a secret, and anybody else's value means nothing.
   probeHeader,
+  accessHeader,
 ]);
 
 /** Header names and values in turn, as received. */
@@ -182,7 +185,7 @@ export type RawHeaders = readonly string[];
 
 /** The headers that the app gets. @param upgrade the requested protocol */
 export function buildRequestHeaders(request: IncomingMessage, upgrade?: string): string[] {
-  const headers = keepEndToEnd(request.rawHeaders, request.headers.connection);
+  const headers = keepEndToEnd(request.rawHeaders, request.headers.connection).flatMap(removeCredentials).flat();
   const takesTrailers = /\btrailers\b/i.test(String(request.headers.te));
   const ownConnection =
     upgrade === undefined
@@ -197,19 +200,28 @@ export function buildRequestHeaders(request: IncomingMessage, upgrade?: string):
 
 /** The headers that the client gets. */
 export function buildResponseHeaders(response: IncomingMessage): string[] {
-  return keepEndToEnd(response.rawHeaders, response.headers.connection);
+  return keepEndToEnd(response.rawHeaders, response.headers.connection)
+    .filter(([name, value]) => !(name.toLowerCase() === 'set-cookie' && value.trim().startsWith(`${sessionCookie}=`)))
+    .flat();
 }
 
-function keepEndToEnd(raw: RawHeaders, connection = ''): string[] {
+/** What opens an app to a visitor is never shown to the app, no matter who sent it. */
+function removeCredentials([name, value]: [string, string]): [string, string][] {
+  const lowerCase = name.toLowerCase();
+  if (lowerCase === 'authorization' && isAccessKey(value.trim().replace(/^Bearer +/i, ''))) return [];
+  if (lowerCase !== 'cookie') return [[name, value]];
+  const others = removeSession(value);
+  return others === undefined ? [] : [[name, others]];
+}
+
+function keepEndToEnd(raw: RawHeaders, connection = ''): [string, string][] {
   const hopByHop = new Set(
     connection
       .toLowerCase()
       .split(',')
       .map((name) => name.trim()),
   );
-  return toPairs(raw)
-    .filter(([name]) => !ofConnection.has(name.toLowerCase()) && !hopByHop.has(name.toLowerCase()))
-    .flat();
+  return toPairs(raw).filter(([name]) => !ofConnection.has(name.toLowerCase()) && !hopByHop.has(name.toLowerCase()));
 }
 
 function toPairs(raw: RawHeaders): [string, string][] {

@@ -1,4 +1,5 @@
 // Starts the activator, which stands before apps that may rest, holds requests while one wakes, and tracks which are in use.
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { annotations } from '../crds/names.ts';
@@ -17,6 +18,7 @@ import {
 } from '../lib/kubernetes/index.ts';
 import { createBlockList } from '../lib/subnets.ts';
 import { createLog } from '../lib/telemetry.ts';
+import { createSessions } from './access.ts';
 import { createActivity, createControlServer } from './activity.ts';
 import { environment } from './config.ts';
 import { apps, createDirectory, podIndexers, pods, podSelector, toAppView, toPodView } from './directory.ts';
@@ -94,6 +96,8 @@ const proxy = createProxy({
   baseUrl: config.MOORAGE_BASE_URL,
   trustedProxies: createBlockList(config.MOORAGE_TRUSTED_PROXIES),
   probeToken: config.MOORAGE_PROBE_TOKEN,
+  // Those who have the token may look at every app anyway. Without one, sessions end with this process.
+  sessions: createSessions(config.MOORAGE_PROBE_TOKEN ?? randomBytes(32).toString('base64url')),
 });
 const control = createControlServer(activity);
 proxy.listen(config.MOORAGE_ACTIVATOR_PORT, config.MOORAGE_ACTIVATOR_HOST);

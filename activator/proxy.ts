@@ -1,4 +1,5 @@
-// The server between the gateway and apps: finds the app, holds the request until it can enter, and forwards it.
+// The server between the gateway and apps: finds the app, admits the visitor, holds the request until it can enter, and forwards
+// it.
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { BlockList, Socket } from 'node:net';
@@ -6,11 +7,13 @@ import { probeHeader } from '../crds/names.ts';
 import { usualWakeMs } from '../crds/status.ts';
 import { isSameSecret } from '../lib/sealed-text.ts';
 import type { Logger } from '../lib/telemetry.ts';
+import { isStillAdmitted, judgeVisitor, PasswordChecks, type Sessions, type Verdict } from './access.ts';
 import type { Activity } from './activity.ts';
 import { choosePatience, sendPage, sendProblem, type Patience } from './answer.ts';
 import type { AppView, Directory } from './directory.ts';
 import { createResponse, forward, forwardUpgrade, hasBody, NoAnswer, readClient } from './forward.ts';
 import type { Destination, Gate } from './gate.ts';
+import { acceptSignIn, isSignIn, sendSignInPage, sendToApp, shouldShowPage } from './sign-in.ts';
 import { Refusal } from './wake.ts';
 
 export interface ProxyOptions {
@@ -22,6 +25,8 @@ export interface ProxyOptions {
   readonly trustedProxies: BlockList;
   /** Identifies looks by the platform itself; without a token there are none. */
   readonly probeToken: string | undefined;
+  /** Of visitors of protected apps. */
+  readonly sessions: Sessions;
   readonly log: Logger;
 }
 
@@ -47,7 +52,10 @@ interface Visit {
 
 /** Creates the server; it does not listen yet. */
 export function createProxy(options: ProxyOptions): Server {
-  const { directory, activity, gate, log } = options;
+  const { directory, activity, gate, sessions, log } = options;
+  const passwords = new PasswordChecks();
+  /** Requests and connections in progress, by app. */
+  const admitted = new Map<string, Set<AdmittedVisit>>();
   const server = createServer({ maxHeaderSize: 65_536 });
   // Bodies and streams may take any time.
   server.requestTimeout = 0;
@@ -69,11 +77,16 @@ export function createProxy(options: ProxyOptions): Server {
     const client = stream as Socket;
     client.on('error', () => client.destroy());
     const lazyResponse: { response?: ServerResponse } = {};
-    const getResponse = (): ServerResponse => (lazyResponse.response ??= createResponse(request, client));
+    const getResponse = (): ServerResponse => (lazyResponse.response ??= createLastResponse(request, client));
     const onClose = (listener: () => void): void => {
       client.once('close', listener);
     };
     serve(request, { onClose, getResponse }, (socket) => forwardUpgrade(request, client, head, socket));
+  });
+  // Another password or the end of a key also ends the streams that it has opened.
+  directory.subscribe((name) => {
+    const policy = directory.get(name)?.view.access;
+    for (const { credential, end } of admitted.get(name) ?? []) if (!isStillAdmitted(credential, policy)) end();
   });
 
   function serve(request: IncomingMessage, to: Reply, pass: Visit['pass']): void {
@@ -96,15 +109,54 @@ export function createProxy(options: ProxyOptions): Server {
     const { app } = site;
     const destination = { ...site, url: request.url ?? '/' };
     const isLook = isProbe(request.headers[probeHeader], options.probeToken);
+    const client = readClient(request, options.trustedProxies);
+    if (!isLook) {
+      const verdict = judgeVisitor(request, app, { directory, sessions });
+      if (await answerVisitor(request, to, app, verdict, client)) return;
+      if (verdict.kind === 'admitted') trackVisit(request, to, app, verdict.credential);
+    }
     const over = activity.begin(app.metadata.name, isLook);
     to.onClose(over);
-    const client = readClient(request, options.trustedProxies);
     const patience = choosePatience(request, app.view.startupMs + marginMs, app.view.idle !== undefined);
     try {
       await enter({ destination, request, signal: clientGone.signal, patience, pass, isLook, client });
     } catch (error) {
       if (!clientGone.signal.aborted) refuse(request, to, app, patience, error);
     }
+  }
+
+  /** Answers a request that no app gets. False: the visitor is admitted, and the request is for the app. */
+  async function answerVisitor(
+    request: IncomingMessage,
+    to: Reply,
+    app: AppView,
+    verdict: Verdict,
+    client: string | undefined,
+  ): Promise<boolean> {
+    if (app.view.access === undefined) return false;
+    if (isSignIn(request) && request.method === 'POST') {
+      await acceptSignIn(request, to.getResponse(), { app, network: client ?? '' }, { directory, sessions, passwords });
+      return true;
+    }
+    if (verdict.kind === 'admitted') {
+      if (isSignIn(request)) sendToApp(to.getResponse(), '/');
+      return isSignIn(request);
+    }
+    if (verdict.kind === 'missing' && shouldShowPage(request)) sendSignInPage(request, to.getResponse(), app);
+    else replyWithProblem(request, to, createAccessRefusal(app, verdict.kind));
+    return true;
+  }
+
+  function trackVisit(request: IncomingMessage, to: Reply, app: AppView, credential: string | undefined): void {
+    const { name } = app.metadata;
+    const visits = admitted.get(name) ?? new Set();
+    admitted.set(name, visits);
+    const visit = { credential, end: () => request.socket.destroy() };
+    visits.add(visit);
+    to.onClose(() => {
+      visits.delete(visit);
+      if (visits.size === 0 && admitted.get(name) === visits) admitted.delete(name);
+    });
   }
 
   /** Holds the request as long as its client waits, and forwards it. */
@@ -172,6 +224,23 @@ export function createProxy(options: ProxyOptions): Server {
   return server;
 }
 
+interface AdmittedVisit {
+  /** Hash of what opened the app; undefined if anyone could visit it. */
+  readonly credential: string | undefined;
+  readonly end: () => void;
+}
+
+function createAccessRefusal({ view }: AppView, kind: 'missing' | 'wrong'): Refusal {
+  const { title, access } = view;
+  if (kind === 'wrong')
+    return new Refusal('wrong', `This access key does not open ${title}. Ask its author for another one.`);
+  const fix =
+    access?.mode === 'locked'
+      ? 'Its author has to set who may visit it again.'
+      : 'Send an access key of its author as Authorization: Bearer mvk-…, or open its address in a browser.';
+  return new Refusal('locked', `${title} is protected. ${fix}`);
+}
+
 /** Whether the header has the platform's secret value. */
 function isProbe(header: string | string[] | undefined, token: string | undefined): boolean {
   return typeof header === 'string' && token !== undefined && isSameSecret(header, token);
@@ -181,6 +250,13 @@ function isProbe(header: string | string[] | undefined, token: string | undefine
 interface Reply {
   readonly onClose: (listener: () => void) => void;
   readonly getResponse: () => ServerResponse;
+}
+
+/** A response to a rejected upgrade. It closes the connection: nothing reads it any more, so its end would go unnoticed. */
+function createLastResponse(request: IncomingMessage, client: Socket): ServerResponse {
+  return createResponse(request, client).once('finish', () => {
+    client.destroySoon();
+  });
 }
 
 function createReply(response: ServerResponse): Reply {

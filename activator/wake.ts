@@ -208,7 +208,11 @@ export type RefusalKind =
   /** A look by the platform, which wakes nothing. */
   | 'asleep'
   /** The app ended the connection without an answer. */
-  | 'broken';
+  | 'broken'
+  /** The app is protected, and the request has nothing that opens it. */
+  | 'locked'
+  /** The app is protected, and the key in the request does not open it. */
+  | 'wrong';
 
 /** Thrown when a request is not forwarded. */
 export class Refusal extends Error {

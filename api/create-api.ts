@@ -21,6 +21,7 @@ import {
   listLiveApps,
   type NotificationTimes,
   type Offer,
+  type SignInProvider,
   startApps,
   startAuthorSide,
   type AppIndex,
@@ -84,6 +85,8 @@ export interface ApiOptions {
   readonly submitting: readonly Endpoint[];
   /** How authors run their apps; absent without a cluster. */
   readonly author?: AuthorCluster;
+  /** Forges with whose accounts authors sign in; default: none. */
+  readonly signInProviders?: readonly SignInProvider[];
   readonly fetcher: Fetcher;
   readonly registry: Registry;
   readonly log: Logger;
@@ -240,9 +243,11 @@ export function createApi(options: ApiOptions): Api {
     baseUrl,
     secret: options.models.appTokenSecret,
     deleteGraceMs: options.appCalls.deleteGraceMs,
+    signInProviders: options.signInProviders ?? [],
     callerSalt: callers.salt,
     ledger: models.ledger,
     fetcher: options.fetcher,
+    listAuthorNews: revenue.listAuthorNews,
     notificationTimes: options.notificationTimes,
     log,
     ending,
@@ -259,7 +264,10 @@ export function createApi(options: ApiOptions): Api {
     ...options.submitting,
     ...author.endpoints,
   ];
-  const pages = startPages({ offer, endpoints: working, models: models.catalog, secret: callers.salt });
+  const pages = startPages({
+    ...{ offer, endpoints: working, models: models.catalog, secret: callers.salt },
+    signIn: author.signIn,
+  });
   const endpoints = [...working, ...createDiscoveryEndpoints(working, baseUrl, offer, pages)];
   const serving = {
     baseUrl,

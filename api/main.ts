@@ -24,6 +24,7 @@ import {
   createLogOpener,
   readAppSettings,
   readMailSettings,
+  readSignInProviders,
   createSubmitEndpoints,
   createSubmitMetrics,
 } from './apps/index.ts';
@@ -96,6 +97,7 @@ const api = createApi({
   apps: { apps, site: config.site, defaultHost: config.hosts.allowed[0], systemNamespace: config.systemNamespace },
   findModelApp: (name) => toModelApp(apps.get(name)),
   submitting,
+  signInProviders: readSignInProviders(),
   ...(lookUp === undefined
     ? {}
     : {

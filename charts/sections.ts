@@ -380,6 +380,21 @@ export const mail = z.strictObject({
   port: port.default(465).describe('TCP port of the SMTP server.'),
 });
 
+export const signIn = z
+  .strictObject({
+    providersSecret: allowEmpty(name)
+      .default('')
+      .describe(
+        'Secret in the namespace of the release whose key `providers.json` is a list of forges: objects with id, label, forge (github, gitlab or gitea), issuer, clientId, clientSecret, and optionally scopes, apiUrl and host. The redirect URI of a provider is https://<baseDomain>/sign-in/<id>/callback. If empty, authors use keys alone.',
+      ),
+    cidrs: z
+      .array(cidr)
+      .default([])
+      .describe('Addresses of forges that are not on the public internet, which the API then reaches too.'),
+    port: port.default(443).describe('TCP port of these forges.'),
+  })
+  .describe('Sign-in of authors with accounts of forges.');
+
 export const monitoring = z
   .strictObject({
     enabled: z

@@ -4,6 +4,7 @@ import { environment as metering } from '../api/accounting/metering/config.ts';
 import { environment as receipts } from '../api/accounting/receipts/config.ts';
 import { environment as revenue } from '../api/accounting/revenue/start-revenue.ts';
 import { environment as mail } from '../api/apps/notifications/mail.ts';
+import { environment as signIn } from '../api/apps/sign-in/config.ts';
 import { environment as apps } from '../api/apps/start.ts';
 import { environment as api } from '../api/config.ts';
 import { environment as models } from '../api/models/config.ts';
@@ -25,7 +26,7 @@ export const processes: readonly Process[] = [
   { name: 'operator', environments: [operatorEnvironment] },
   { name: 'registryProxy', environments: [registryProxyEnvironment] },
   { name: 'activator', environments: [activator] },
-  { name: 'api', environments: [api, apps, mail, models, metering, revenue, receipts, tools] },
+  { name: 'api', environments: [api, apps, mail, signIn, models, metering, revenue, receipts, tools] },
   {
     name: 'bench',
     environments: [

@@ -5,6 +5,7 @@ import { services as servicesField } from './backing-services.ts';
 import { authorComponents, hasProcessFields, isRunning, onlyInComponents } from './components.ts';
 import { previews } from './previews.ts';
 import { agents, author, build, listing, run, source, metering } from './hosted-app.ts';
+import { explainSchedule, findSharedName, tasks } from './tasks.ts';
 import { declaredMcp, quantity, parseQuantityValue } from './values.ts';
 
 /** The file is at the top level of the repository, whatever source.path is. */
@@ -154,6 +155,7 @@ const manifestFields = z.strictObject({
       },
     )
     .optional(),
+  tasks: tasks.optional(),
   services: services.optional(),
   agents: z
     .strictObject({
@@ -182,27 +184,45 @@ const manifestFields = z.strictObject({
   author: z.strictObject({ contact: contact.optional().describe(author.shape.contact.description ?? '') }).optional(),
 });
 
+type ManifestFields = z.output<typeof manifestFields>;
+type Report = (path: readonly (string | number)[], message: string) => void;
+
 export const appManifest = manifestFields.superRefine((manifest, context) => {
-  if ((manifest.components ?? []).length === 0) return;
-  if (hasProcessFields(manifest)) context.addIssue({ code: 'custom', path: ['components'], message: onlyInComponents });
+  const report: Report = (path, message) => {
+    context.addIssue({ code: 'custom', path: [...path], message });
+  };
+  checkTasks(manifest, report);
+  if ((manifest.components ?? []).length > 0) checkComponents(manifest, report);
+});
+
+function checkTasks({ tasks: list = [], components: processes = [] }: ManifestFields, report: Report): void {
+  for (const [index, task] of list.entries()) {
+    const message = explainSchedule(task);
+    if (message !== undefined) report(['tasks', index, 'schedule'], message);
+  }
+  const shared = findSharedName(list, processes);
+  if (shared !== undefined) report(['tasks'], `a task and a component are both named ${shared}; rename one of them`);
+}
+
+function checkComponents(manifest: ManifestFields, report: Report): void {
+  if (hasProcessFields(manifest)) report(['components'], onlyInComponents);
   const services = new Set(manifest.services?.map(({ name }) => name));
   const twice = manifest.components?.find(({ name }) => services.has(name));
   if (twice !== undefined)
-    context.addIssue({
-      code: 'custom',
-      path: ['components'],
-      message: `a component and a service are both named ${twice.name}, and each is reached at its name; rename one of them`,
-    });
+    report(
+      ['components'],
+      `a component and a service are both named ${twice.name}, and each is reached at its name; rename one of them`,
+    );
   for (const resource of ['cpu', 'memory', 'disk'] as const) {
     const limit = authorLimits.components[resource];
     if (sumResources(manifest, resource) > (parseQuantityValue(limit) ?? 0))
-      context.addIssue({
-        code: 'custom',
-        path: ['components'],
-        message: `all components together can have at most ${limit} of ${resource} here; lower resources.${resource} of some, or run.resources.${resource} for all that set none`,
-      });
+      report(
+        ['components'],
+        `all components together can have at most ${limit} of ${resource} here; lower resources.${resource} of some, or run.resources.${resource} for all that set none`,
+      );
   }
-});
+}
+
 export type AppManifest = z.infer<typeof appManifest>;
 
 /** What the running components of a manifest take together, in cores or bytes. */

@@ -33,7 +33,7 @@ export const onlyComponent = 'app';
 /** Most components of an app. */
 export const maximumComponents = 8;
 
-const componentName = addRules(z.string().max(30), createNameRule('the name of a component'), {
+export const componentName = addRules(z.string().max(30), createNameRule('the name of a component'), {
   cel: `!(self in ['app', 'localhost'])`,
   isValid: (name) => name !== onlyComponent && name !== 'localhost',
   message: 'app and localhost are reserved; give the component another name',
@@ -92,7 +92,7 @@ const componentBuild = z.strictObject({
     .describe('Environment variables of a build that Moorage plans.'),
 });
 
-const schedule = addRules(
+export const schedule = addRules(
   z.string().max(60),
   createPatternRule(
     '^(@(hourly|daily|weekly|monthly)|([0-9*,/A-Za-z-]+ ){4}[0-9*,/A-Za-z-]+)$',

@@ -3,7 +3,9 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { omitUndefined } from '../lib/values.ts';
+import { accessFields } from './access.ts';
 import type { StoredSpec } from './hosted-app.ts';
+import { runRequests } from './tasks.ts';
 import {
   addRules,
   appVariable,
@@ -63,6 +65,10 @@ export const control = z.strictObject({
     .max(1_000_000)
     .optional()
     .describe('Highest version of any secret so far. It only increases, so that no version is used twice.'),
+  ...accessFields,
+  runs: runRequests
+    .optional()
+    .describe('Runs of tasks and commands that the author has requested. Each is started once.'),
 });
 export type Control = z.output<typeof control>;
 

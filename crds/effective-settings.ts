@@ -62,10 +62,8 @@ export const layeredFields: readonly (readonly string[])[] = listFields(
 
 /** Fields that no CRD has ever filled in, since they are newer than that. */
 const neverStored: ReadonlySet<string> = new Set([
-  'components',
-  'previews.pullRequests',
-  'previews.branches',
-  'previews.limit',
+  ...['components', 'tasks'],
+  ...['previews.pullRequests', 'previews.branches', 'previews.limit'],
 ]);
 
 /**

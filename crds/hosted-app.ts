@@ -6,6 +6,7 @@ import { control } from './control.ts';
 import { strategies } from './languages.ts';
 import { previewOf, previewRule, previews } from './previews.ts';
 import { status } from './status.ts';
+import { findSharedName, tasks } from './tasks.ts';
 import {
   appVariable,
   duration,
@@ -368,6 +369,11 @@ const specFields = z.strictObject({
     .describe(
       'Processes of the app, if it has several. They run in one pod and are built, released, rolled back, woken and put to rest as one. Fields of run that describe one process (port, command, healthPath, volumes) and build.strategy, dockerfile, target and args, and mcp are then set in each component. Defaults to one web component that run and build describe.',
     ),
+  tasks: tasks
+    .default([])
+    .describe(
+      'Commands that run on a schedule, or when the author starts them, with the image, variables, limits, volumes and services of the app: the short form of a cron component.',
+    ),
   services: services
     .default([])
     .describe(
@@ -425,6 +431,11 @@ export const spec = addRules(
       replicas <= 1 || list.every(({ volumes = [] }) => volumes.length === 0),
     message:
       'an app with volumes can have at most one replica, since a volume is mounted by one; set replicas to 1 or remove volumes',
+  },
+  {
+    cel: `!has(self.components) || !has(self.tasks) || self.tasks.all(one, !self.components.exists(other, one.name == other.name))`,
+    isValid: ({ components: list, tasks: own }) => findSharedName(own, list) === undefined,
+    message: 'a task and a component have the same name; rename one of them',
   },
 );
 

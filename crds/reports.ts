@@ -44,6 +44,20 @@ export const activatorProblems = {
     title: 'App broke off',
     description: 'The app closed the connection before it responded. Retry if the request may safely be sent twice.',
   },
+  accessRequired: {
+    slug: 'access-required',
+    status: 401,
+    title: 'The app is protected',
+    description:
+      'The author of the app decides who may visit it. Send an access key of the author as `Authorization: Bearer mvk-…`, or as `Moorage-Access: mvk-…` if the app itself uses Authorization. In a browser, open the address of the app and enter the password or a key. A key in the URL is not accepted.',
+  },
+  wrongAccessKey: {
+    slug: 'wrong-access-key',
+    status: 403,
+    title: 'Wrong access key',
+    description:
+      'The access key in the request does not open this app: it belongs to another app, or its author has revoked it. Ask the author for a new one.',
+  },
 } as const satisfies Record<string, ProblemType>;
 
 /** What one activator has seen of an app. Times are durations, since clocks differ. Only the operator reaches the port. */

@@ -1,6 +1,7 @@
 // Defines the status of a HostedApp: every field that the operator writes, from conditions to releases and rest.
 import { z } from 'zod';
 import { strategies } from './languages.ts';
+import { taskStatus } from './tasks.ts';
 import { listBy, mcpTransports, timestamp } from './values.ts';
 
 /** Maximum number of paths in a plan. */
@@ -485,6 +486,7 @@ export const status = z.object({
     .optional()
     .describe('State of an app that rests when unused. Set while it is reached through the activator.'),
   ...rollout,
+  ...taskStatus,
   components: z.array(componentStatus).max(8).optional().describe('State of each component, if the app lists any.'),
   services: z.array(serviceStatus).max(16).optional().describe("State of the app's backing services."),
   history: z.array(historyEntry).max(20).optional().describe('Past pipelines, newest first.'),

@@ -91,3 +91,22 @@ export function findAuthorKeyHashes(text: string): string[] {
   const hashes = text.split(/\s+/).flatMap((word) => keyLineForm.exec(word)?.[1] ?? []);
   return [...new Set(hashes)].slice(0, maximumAuthorKeys);
 }
+
+// Author tokens. The owner of an app makes them with their key, for programs and for people who only read.
+
+const authorTokenPrefix = 'mat-';
+const authorTokenForm = /^mat-[A-Za-z0-9_-]{43}$/;
+
+/** A new token of 256 random bits. */
+export function createAuthorToken(): string {
+  return `${authorTokenPrefix}${randomBytes(32).toString('base64url')}`;
+}
+
+export function isAuthorToken(text: string): boolean {
+  return authorTokenForm.test(text);
+}
+
+/** SHA-256 of a token, as 64 hexadecimal digits. The token is random, so that nothing is gained by a slower hash. */
+export function hashAuthorToken(token: string): string {
+  return createHash('sha256').update(`moorage app token\n${token}`).digest('hex');
+}

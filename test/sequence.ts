@@ -11,9 +11,21 @@ export const longFiles: readonly string[] = [
     ...['tools/run-code-python', 'ledger/outages', 'tools/convert-to-pdf', 'models/models', 'models/comparisons'],
   ].map((name) => `integration/${name}`),
   // rollback begins and ends with a restart of the operator, and waits most of its time.
-  ...['rollback', 'attack', 'tools', 'sleep', 'data', 'services', 'kinds', 'app-manifest', 'hostile', 'tutorial'].map(
-    (name) => `e2e/${name}`,
-  ),
+  ...[
+    ...[
+      'rollback',
+      'attack',
+      'tools',
+      'author',
+      'sleep',
+      'app-manifest',
+      'components',
+      'kinds',
+      'tutorial',
+      'first-use',
+    ],
+    ...['hostile', 'data', 'services', 'mcp-server', 'rejections', 'disk'],
+  ].map((name) => `e2e/${name}`),
   // Those that run alone. The kubelet restarts what resilience has killed later and later, and any file after it would wait.
   ...['swap', 'rollout', 'workers', 'absence', 'resilience'].map((name) => `e2e/${name}`),
 ];

@@ -1,5 +1,6 @@
 // The directory of live apps: the address of each inside the cluster, and its author. No address comes from a caller.
 import { Problem } from '../../lib/problem.ts';
+import { isProtected } from '../../crds/access.ts';
 import { type AppsSite, activator } from '../../crds/names.ts';
 import { listComponents } from '../../crds/components.ts';
 import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
@@ -14,7 +15,7 @@ import {
 } from '../../crds/routes.ts';
 import { getApp, readAuthorship, readRepository, type App, type AppIndex } from './hosted-apps.ts';
 import { describeStatus, resolveUrl } from './status-view.ts';
-import { appNotLive } from './problems.ts';
+import { appNotLive, appProtected } from './problems.ts';
 
 /** The paths of an app's descriptions, as its author set them. */
 export interface AgentPaths {
@@ -51,7 +52,7 @@ export interface Target {
 }
 
 export interface Directory {
-  /** @throws Problem (unknown-app, app-not-live) */
+  /** @throws Problem (unknown-app, app-not-live, app-protected) */
   get(slug: string): Target;
   /** The app of this slug; undefined if none is live. */
   find(slug: string): Target | undefined;
@@ -88,7 +89,8 @@ export function createDirectory({
     get(slug) {
       const app = getApp(apps, slug);
       const target = getTarget(app);
-      if (target === undefined) throw createAppNotLive(app, baseUrl, site);
+      if (target === undefined)
+        throw isProtected(app.spec) ? createAppProtected(app) : createAppNotLive(app, baseUrl, site);
       return target;
     },
     find(slug) {
@@ -143,7 +145,8 @@ export function resolveDestination(
 
 function readTarget(app: App, originOf: (app: App) => string): Target | undefined {
   const status = toPublicStatus(app);
-  if (status.status !== 'live') return undefined;
+  // The platform has no key of a protected app, and a call at its Service would pass the activator by.
+  if (status.status !== 'live' || isProtected(app.spec)) return undefined;
   const { built, idle, plan } = app.status ?? {};
   const spec = resolveSpec(app, readSettings(built?.settings));
   const { agents, listing } = spec;
@@ -162,6 +165,13 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
     isMcpServer: plan?.mcp !== undefined,
     callerVariables: listCallerVariables(plan?.mcp),
   };
+}
+
+function createAppProtected({ metadata: { name } }: App): Problem {
+  return new Problem(
+    appProtected,
+    `The author of ${name} decides who may visit it, so it is not called through the platform. Call it at its own address, with an access key of the author as Authorization: Bearer mvk-….`,
+  );
 }
 
 function createAppNotLive(app: App, baseUrl: string, site: AppsSite): Problem {

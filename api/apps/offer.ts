@@ -2,6 +2,7 @@
 // models and endpoints.
 import { callAppPath, type Endpoint } from '../http/index.ts';
 import type { HostedAppSummary, Tool } from '../tools/index.ts';
+import { isProtected } from '../../crds/access.ts';
 import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
 import { toPublicStatus } from '../../crds/public-status.ts';
 import { readRepository, type App } from './hosted-apps.ts';
@@ -67,11 +68,11 @@ export function isOffered({ endpoints, protocols }: Pick<Site, 'endpoints' | 'pr
   return [...endpoints, ...protocols].some((one) => one.path === path);
 }
 
-/** Summarises the live ones among these apps. */
+/** Summarises the live ones among these apps, without those that only some visitors may open. */
 export function listLiveApps(apps: readonly App[]): HostedAppSummary[] {
   return apps.flatMap((app) => {
     const status = toPublicStatus(app);
-    if (status.status !== 'live') return [];
+    if (status.status !== 'live' || isProtected(app.spec)) return [];
     const { title, description, category } = resolveSpec(app, readSettings(app.status?.built?.settings)).listing;
     return [
       {

@@ -17,6 +17,14 @@ export const appNotLive: ProblemType = {
     'The app is not live. `status` is in_pipeline while it is being built or deployed, and rejected if it was rejected or suspended; `status_url` has the reason. Nothing was sent to the app and nothing was charged.',
 };
 
+export const appProtected: ProblemType = {
+  slug: 'app-protected',
+  status: 403,
+  title: 'The app is protected',
+  description:
+    'The author of the app decides who may visit it, so it is neither called through the platform nor offered to agents. Call it at its own address, with an access key of the author. Nothing was sent to the app and nothing was charged.',
+};
+
 export const appUnreachable: ProblemType = {
   slug: 'app-unreachable',
   status: 502,
@@ -44,6 +52,7 @@ export const appAnswerTooLarge: ProblemType = {
 export const appProblems: readonly ProblemType[] = [
   unknownApp,
   appNotLive,
+  appProtected,
   appUnreachable,
   appTimeout,
   appAnswerTooLarge,
@@ -125,7 +134,7 @@ export const appKeyRequired: ProblemType = {
   status: 401,
   title: 'Author key required',
   description:
-    'Only the author of the app may see or change this. POST /api/apps/{slug}/keys gives you a key and a line of text. Commit the line to the file .moorage-owner at the top of the default branch, and send the key as `Authorization: Bearer mak-…`. Nothing is stored here until you commit it, and removing the line revokes the key.',
+    'Only the author of the app, and holders of a token from them, may see or change this. POST /api/apps/{slug}/keys gives you a key and a line of text. Commit the line to the file .moorage-owner at the top of the default branch, and send the key as `Authorization: Bearer mak-…`. Nothing is stored here until you commit it, and removing the line revokes the key.',
 };
 
 export const appPrivate: ProblemType = {
@@ -133,7 +142,7 @@ export const appPrivate: ProblemType = {
   status: 404,
   title: 'Nothing to show',
   description:
-    'This part of an app is shown only to its author. The key in the request is none of the newest reviewed commit of its repository.',
+    'This part of an app is shown only to its author. The key in the request is none of the newest reviewed commit of its repository, or the token is none of the app, has ended, or was made with such a key.',
 };
 
 export const notAuthor: ProblemType = {
@@ -141,7 +150,67 @@ export const notAuthor: ProblemType = {
   status: 403,
   title: 'Not the author of the app',
   description:
-    'The newest commit of the default branch has no line of this key in .moorage-owner. Nothing was changed.',
+    'The newest commit of the default branch has no line of this key in .moorage-owner, or the token is none of the app, has ended, or was made with such a key. Nothing was changed.',
+};
+
+export const missingScope: ProblemType = {
+  slug: 'missing-scope',
+  status: 403,
+  title: 'Missing scope',
+  description:
+    'The token is valid, and has not the scope that this needs: `scope` names it. `owner` means that no token has it, and `key` that an account cannot do it either. The author can make a token with other scopes, or send their key. Nothing was changed.',
+};
+
+export const forgeUnreachable: ProblemType = {
+  slug: 'forge-unreachable',
+  status: 503,
+  title: 'The forge did not say what the account may do',
+  description:
+    'The forge of the account that signed in did not answer, or asked to be asked less often. Nothing was changed. Try again after the number of seconds in Retry-After.',
+};
+
+export const signInUnconfigured: ProblemType = {
+  slug: 'sign-in-unconfigured',
+  status: 503,
+  title: 'No sign-in providers here',
+  description:
+    'This installation has no forges with whose accounts authors sign in (MOORAGE_SIGN_IN_PROVIDERS). An author key opens an app without one.',
+};
+
+export const signInUnavailable: ProblemType = {
+  slug: 'sign-in-unavailable',
+  status: 503,
+  title: 'The sign-in provider cannot be reached',
+  description: 'Try again after the number of seconds in Retry-After, or sign in with an author key.',
+};
+
+export const signInRefused: ProblemType = {
+  slug: 'sign-in-refused',
+  status: 403,
+  title: 'Not signed in',
+  description:
+    'The sign-in was not begun in this browser, has ended already, or the provider refused it. Begin again at /apps/{slug}/manage. Nothing was changed.',
+};
+
+export const unknownProvider: ProblemType = {
+  slug: 'unknown-provider',
+  status: 404,
+  title: 'Unknown sign-in provider',
+  description: 'This installation has no sign-in provider of this name. GET /api/sign-in lists them.',
+};
+
+export const unknownToken: ProblemType = {
+  slug: 'unknown-token',
+  status: 404,
+  title: 'Unknown token',
+  description: 'The app has no token of this id. GET /api/apps/{slug}/tokens lists them.',
+};
+
+export const tooManyTokens: ProblemType = {
+  slug: 'too-many-tokens',
+  status: 409,
+  title: 'Too many tokens',
+  description: 'An app has a limited number of tokens that have not ended. Revoke one that is no longer used.',
 };
 
 export const tooManyWrongKeys: ProblemType = {
@@ -167,6 +236,13 @@ export const unknownSecret: ProblemType = {
   description: 'The author has not set a secret of this name. `nearest` lists similar names.',
 };
 
+export const unknownAccessKey: ProblemType = {
+  slug: 'unknown-access-key',
+  status: 404,
+  title: 'Unknown access key',
+  description: 'The author has not created an access key of this name. `nearest` lists similar names.',
+};
+
 export const releaseNotKept: ProblemType = {
   slug: 'release-not-kept',
   status: 422,
@@ -188,6 +264,37 @@ export const tooManyRebuilds: ProblemType = {
   status: 429,
   title: 'Too many rebuilds',
   description: 'An app is rebuilt at most once a minute. Try again after the number of seconds in Retry-After.',
+};
+
+export const unknownTask: ProblemType = {
+  slug: 'unknown-task',
+  status: 404,
+  title: 'Unknown task',
+  description: 'The app has no task or cron component of this name. `nearest` lists similar names.',
+};
+
+export const unknownRun: ProblemType = {
+  slug: 'unknown-run',
+  status: 404,
+  title: 'Unknown run',
+  description:
+    'The app has no run with this id. Runs are kept for 90 days, and only those of the app itself are shown.',
+};
+
+export const runRefused: ProblemType = {
+  slug: 'run-refused',
+  status: 409,
+  title: 'Nothing can be run now',
+  description:
+    'The app is suspended, or has no image yet. `detail` says which, and what to do first. Nothing was started.',
+};
+
+export const tooManyRuns: ProblemType = {
+  slug: 'too-many-runs',
+  status: 429,
+  title: 'Too many runs',
+  description:
+    'Two runs that the author of an app has started can be in progress. Try again after the number of seconds in Retry-After.',
 };
 
 export const wrongHookSignature: ProblemType = {
@@ -222,13 +329,31 @@ export const tooManyTests: ProblemType = {
     'One test notification of an app is sent within 30 seconds. Try again after the number of seconds in Retry-After.',
 };
 
+export const tooManyContacts: ProblemType = {
+  slug: 'too-many-contacts',
+  status: 409,
+  title: 'Too many contacts',
+  description: 'An app has a limited number of contacts that are notified by mail. Remove one of them first.',
+};
+
+export const tooManyConfirmations: ProblemType = {
+  slug: 'too-many-confirmations',
+  status: 429,
+  title: 'Too many requests for confirmation',
+  description:
+    'The number of mails that ask for a confirmation is limited for each app and each address, so that no one is flooded with them. Try again after the number of seconds in Retry-After.',
+};
+
 export const unknownStopLink: ProblemType = {
   slug: 'unknown-stop-link',
   status: 404,
   title: 'Unknown link',
   description:
-    'This installation did not make the link, or the link was cut off. Copy all of it from the mail. The author of the app can also change notifications with their key.',
+    'This installation did not make the link, the link was cut off, or it has expired. Copy all of it from the mail. The author of the app can also change notifications with their key.',
 };
+
+/** What the pages of signing in are refused with. */
+export const signInProblems: readonly ProblemType[] = [signInUnavailable, signInRefused, unknownProvider];
 
 /** What any request for the private side of an app may be refused with. */
 export const readingProblems: readonly ProblemType[] = [unknownApp, appKeyRequired, appPrivate, tooManyWrongKeys];

@@ -136,12 +136,17 @@ export function toLowQuotaView(
 /** Quantities are counted in millionths of a dollar, since these headers take whole numbers only. */
 const microDollar = 1_000_000n;
 
-/** Headers of the IETF draft "RateLimit header fields for HTTP". `t`: seconds until the quota resets. */
-export function formatRateLimitHeaders(quota: Quota | undefined, payer: Payer, now: number): Record<string, string> {
+/**
+ * Headers of the IETF draft "RateLimit header fields for HTTP", where `t` is the seconds until the quota resets, and the
+ * hint when less than a fifth remains: for readers of headers, and for responses that hold no JSON. Headers are ASCII.
+ */
+export function formatQuotaHeaders(quota: Quota | undefined, payer: Payer, now: number): Record<string, string> {
   if (quota === undefined) return {};
   const name = { anonymous: 'free-day', key: 'key-day', app: 'app-day' }[payer.kind];
   const seconds = Math.max(0, Math.ceil((quota.resetsAt.getTime() - now) / 1000));
+  const hint = formatLowQuotaHint(quota);
   return {
+    ...(hint === undefined ? {} : { 'x-quota-hint': hint.replaceAll('…', '...') }),
     'ratelimit-policy': `"${name}";q=${(quota.limit / microDollar).toString()};w=86400;qu="micro-usd"`,
     ratelimit: `"${name}";r=${(computeRemaining(quota) / microDollar).toString()};t=${seconds}`,
   };
@@ -151,12 +156,6 @@ export function formatRateLimitHeaders(quota: Quota | undefined, payer: Payer, n
 export function formatLowQuotaHint(quota: Quota | undefined): string | undefined {
   if (quota === undefined || computeRemaining(quota) * 5n >= quota.limit) return undefined;
   return `You have ${formatBalance(quota)} daily quota left; it resets at ${formatReset(quota)}. To continue without a quota, ${ownKeyText}`;
-}
-
-/** The same in a header, for responses that hold no JSON: the bytes of a file, a job. Headers are ASCII. */
-export function formatLowQuotaHeaders(quota: Quota | undefined): Record<string, string> {
-  const hint = formatLowQuotaHint(quota);
-  return hint === undefined ? {} : { 'x-quota-hint': hint.replaceAll('…', '...') };
 }
 
 /** How to continue with a key that the model router bills directly. Ends a text, without a period that would join the key. */
@@ -250,7 +249,7 @@ export function createQuotaProblem(answer: ReserveAnswer, refused: Refusal, maxC
     `This call ${fixed ? 'costs' : 'can cost up to'} ${formatUsd(maxCost)}. ${describeShortage(quota, payer, scope)}`,
     {
       headers: {
-        ...formatRateLimitHeaders(quota, payer, now),
+        ...formatQuotaHeaders(quota, payer, now),
         'retry-after': String(Math.max(1, Math.ceil((quota.resetsAt.getTime() - now) / 1000))),
       },
       members: {

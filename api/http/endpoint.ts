@@ -111,6 +111,8 @@ export interface EndpointDefinition<
   readonly problemHeaders?: Readonly<Record<string, string>>;
   /** Problem types in addition to those of any endpoint. */
   readonly problems?: readonly ProblemType[];
+  /** The scope that a token of an app needs for it, or `owner` or `key` if it accepts none. */
+  readonly authorScope?: string;
   /**
    * Returns a value of `output`, such a value with headers, or a whole Response of a type in `produces`. Throws a Problem to
    * refuse.

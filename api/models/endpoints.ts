@@ -7,7 +7,7 @@ import {
   createNotOpenProblem,
   ledgerUnconfigured,
   formatLowQuotaHint,
-  formatRateLimitHeaders,
+  formatQuotaHeaders,
   type Payer,
   type IdempotencyKeys,
   runOnce,
@@ -191,7 +191,7 @@ function toAskAnswer(
   const { settlement } = called;
   const hint = formatLowQuotaHint(settlement.quota);
   return {
-    headers: { ...formatCostHeaders(settlement), ...formatRateLimitHeaders(settlement.quota, call.payer, Date.now()) },
+    headers: { ...formatCostHeaders(settlement), ...formatQuotaHeaders(settlement.quota, call.payer, Date.now()) },
     answer: {
       model: call.model.id,
       answer: answer.text,
@@ -303,7 +303,7 @@ const notAnswered = [
 function toComparisonAnswer({ result, quota }: Comparison, payer: Payer, id: string): PreparedAnswer<ComparisonAnswer> {
   const hint = formatLowQuotaHint(quota);
   return {
-    headers: formatRateLimitHeaders(quota, payer, Date.now()),
+    headers: formatQuotaHeaders(quota, payer, Date.now()),
     answer: { ...result, request_id: id, ...(hint === undefined ? {} : { hint }) },
   };
 }

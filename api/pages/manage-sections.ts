@@ -1,16 +1,8 @@
 // What the author's page of an app shows: control, releases, secrets, settings, log, crashes, the audit log and the end.
-import type { z } from 'zod';
-import type { Problem } from '../../lib/problem.ts';
-import type {
-  appCrashesView,
-  appLogView,
-  auditView,
-  ownAppView,
-  previewsView,
-  secretsView,
-  settingsView,
-} from '../apps/index.ts';
 import { type Html, html } from '../http/index.ts';
+import { type ActionName, type ManageContent, renderAction, renderHidden } from './manage-content.ts';
+import { renderAccess, renderTokens } from './manage-access.ts';
+import { renderNotifications } from './manage-notifications.ts';
 import type { Page } from './page.ts';
 import {
   renderAuthored,
@@ -26,33 +18,10 @@ import {
 } from './parts.ts';
 import type { Visit } from './visit.ts';
 
-export type OwnApp = z.output<typeof ownAppView>;
-
-/** What the page is made of; a part that this installation does not have is undefined. */
-export interface ManageContent {
-  readonly slug: string;
-  readonly app: OwnApp;
-  readonly audit: z.output<typeof auditView> | undefined;
-  readonly previews: z.output<typeof previewsView> | undefined;
-  readonly secrets: z.output<typeof secretsView> | undefined;
-  readonly settings: z.output<typeof settingsView> | undefined;
-  readonly log: z.output<typeof appLogView> | undefined;
-  readonly crashes: z.output<typeof appCrashesView> | undefined;
-  /** What the log is searched for. */
-  readonly search: string;
-  /** Why the last action was refused. */
-  readonly problem: Problem | undefined;
-  /** The action that was carried out. */
-  readonly done: string | undefined;
-  /** Address of the page, to which its forms are sent. */
-  readonly path: string;
-  /** Token of the session. */
-  readonly token: string;
-  /** Actions that this installation offers. */
-  readonly actions: ReadonlySet<string>;
-}
-
-const formFields = ['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug'];
+const formFields = [
+  ...['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug', 'address', 'url'],
+  ...['token-name', 'expires_in_days', 'password', 'key-name'],
+];
 
 export function renderManagePage(content: ManageContent, visit: Visit): Page {
   const { slug, app, problem, done, actions } = content;
@@ -67,6 +36,8 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
         ${renderBadge(app.status, visit)}
       </div>
       ${problem === undefined ? '' : renderErrorSummary(text.manage.refused, problem, formFields, visit)}
+      ${renderShownSecret(content, visit)}
+      ${app.allowed.includes('owner') ? '' : html`<p class="notice in_pipeline" role="status">${text.manage.byToken} <code>${app.allowed.join(', ')}</code></p>`}
       ${isDone ? html`<p class="notice live" role="status">${text.manage.done}</p>` : ''}
       ${renderFacts([
         [text.app.source, app.repository],
@@ -76,32 +47,24 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
         <a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${text.manage.publicPage}</a>
       </p>
       ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderPreviews(content, visit)}
-      ${renderLog(content, visit)} ${renderCrashes(content, visit)} ${renderSecrets(content, visit)}
-      ${renderSettings(content, visit)} ${renderAudit(content, visit)} ${renderEnd(content, visit)}
+      ${renderTasks(content, visit)} ${renderLog(content, visit)} ${renderCrashes(content, visit)}
+      ${renderSecrets(content, visit)} ${renderSettings(content, visit)} ${renderHook(content, visit)}
+      ${renderNotifications(content, visit)} ${renderAccess(content, visit)} ${renderTokens(content, visit)}
+      ${renderAudit(content, visit)} ${renderEnd(content, visit)}
       <form method="post" action="${content.path}">
         <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
       </form>`,
   };
 }
 
-type ActionName = keyof Visit['text']['manage']['actions'];
-
-/** A form with the button of an action; nothing if this installation does not offer it. */
-function renderAction(
-  { path, token, actions }: ManageContent,
-  name: ActionName,
-  { text }: Visit,
-  fields: Html = html``,
-): Html {
-  if (!actions.has(name)) return html``;
-  return html`<form method="post" action="${path}">
-    <input type="hidden" name="token" value="${token}" />${fields}
-    <button type="submit" class="quiet" name="action" value="${name}">${text.manage.actions[name]}</button>
-  </form>`;
-}
-
-function renderHidden(name: string, value: string): Html {
-  return html`<input type="hidden" name="${name}" value="${value}" />`;
+function renderShownSecret({ shown }: ManageContent, visit: Visit): Html {
+  if (shown === undefined) return html``;
+  const { text } = visit;
+  return html`<section class="notice live" role="status" aria-labelledby="shown">
+    <h2 id="shown">${text.manage.secretOnce}</h2>
+    ${renderCode(shown.secret, text.manage.secretOnce)}
+    <p>${renderEnglish(shown.message, visit)}</p>
+  </section>`;
 }
 
 function renderControl(content: ManageContent, visit: Visit): Html {
@@ -112,7 +75,7 @@ function renderControl(content: ManageContent, visit: Visit): Html {
       : app.suspended
         ? ['resume']
         : ['restart', 'suspend', 'deploy', 'rebuild', 'rebuild-without-cache'];
-  if (names.length === 0) return html``;
+  if (!names.some((name) => content.actions.has(name))) return html``;
   return html`<section aria-labelledby="control">
     <h2 id="control">${visit.text.manage.control}</h2>
     ${app.control.release === undefined ? '' : html`<p>${visit.text.manage.pinned(app.control.release.slice(0, 8))}</p>`}
@@ -185,8 +148,71 @@ function renderReleases(content: ManageContent, visit: Visit): Html {
   </section>`;
 }
 
+function renderTasks(content: ManageContent, visit: Visit): Html {
+  const { tasks: view, runs } = content;
+  if (view === undefined || (view.tasks.length === 0 && (runs?.runs.length ?? 0) === 0)) return html``;
+  const { text, format } = visit;
+  const formatAt = (at: string | undefined): Html | string =>
+    at === undefined ? renderMissing(visit) : format.dateTime(at);
+  const rows = view.tasks.map(({ name, schedule, time_zone: zone, next_run_at: next }) => [
+    html`<code>${name}</code>`,
+    schedule === undefined ? text.manage.tasks.byHand : html`<code>${schedule}</code> ${zone}`,
+    formatAt(next),
+    renderAction(content, 'run-task', visit, renderHidden('name', name)),
+  ]);
+  return html`<section aria-labelledby="tasks">
+    <h2 id="tasks">${text.manage.tasks.title}</h2>
+    ${
+      rows.length === 0
+        ? ''
+        : renderTable(
+            text.manage.tasks.title,
+            [
+              { title: text.manage.tasks.name },
+              { title: text.manage.tasks.schedule },
+              { title: text.manage.tasks.next },
+              { title: text.manage.action },
+            ],
+            rows,
+          )
+    }
+    ${renderRuns(content, visit)}
+  </section>`;
+}
+
+function renderRuns({ runs: view, path }: ManageContent, visit: Visit): Html {
+  const { text, format } = visit;
+  if (view === undefined || view.runs.length === 0) return html`<p class="empty">${text.manage.tasks.noRuns}</p>`;
+  const rows = view.runs.map((run) => {
+    const at = run.started_at ?? run.scheduled_at ?? run.requested_at;
+    const code = run.exit_code === undefined ? '' : `, ${text.manage.exitCode(String(run.exit_code))}`;
+    return [
+      html`<code>${run.task}</code>`,
+      at === undefined ? renderMissing(visit) : format.dateTime(at),
+      run.ended_at === undefined ? renderMissing(visit) : format.dateTime(run.ended_at),
+      text.manage.tasks.triggers[run.trigger],
+      `${text.manage.tasks.states[run.state]}${code}`,
+      html`<a href="${path}${path.includes('?') ? '&' : '?'}run=${encodeURIComponent(run.id)}#log"
+        >${text.manage.log}</a
+      >`,
+    ];
+  });
+  return renderTable(
+    text.manage.tasks.runs,
+    [
+      { title: text.manage.tasks.name },
+      { title: text.manage.tasks.started },
+      { title: text.manage.tasks.ended },
+      { title: text.manage.tasks.trigger },
+      { title: text.manage.state },
+      { title: text.manage.log },
+    ],
+    rows,
+  );
+}
+
 function renderSecrets(content: ManageContent, visit: Visit): Html {
-  const { secrets: view, problem } = content;
+  const { secrets: view } = content;
   if (view === undefined) return html``;
   const { text } = visit;
   const rows = view.secrets.map(({ name, version }) => [
@@ -219,24 +245,33 @@ function renderSecrets(content: ManageContent, visit: Visit): Html {
             rows,
           )
     }
-    <form class="panel" method="post" action="${content.path}">
-      ${renderHidden('token', content.token)} ${renderTextField(name, problem?.errors ?? [], visit)}
-      <div class="field">
-        <label for="value">${text.manage.value}</label>
-        <p class="help" id="value-help">${text.manage.valueHelp}</p>
-        <textarea
-          id="value"
-          name="value"
-          rows="2"
-          required
-          autocomplete="off"
-          spellcheck="false"
-          aria-describedby="value-help"
-        ></textarea>
-      </div>
-      <button type="submit" name="action" value="set-secret">${text.manage.actions['set-secret']}</button>
-    </form>
+    ${content.actions.has('set-secret') ? renderSecretForm(content, name, visit) : ''}
   </section>`;
+}
+
+function renderSecretForm(
+  { path, token, problem }: ManageContent,
+  name: Parameters<typeof renderTextField>[0],
+  visit: Visit,
+): Html {
+  const { text } = visit;
+  return html`<form class="panel" method="post" action="${path}">
+    ${renderHidden('token', token)} ${renderTextField(name, problem?.errors ?? [], visit)}
+    <div class="field">
+      <label for="value">${text.manage.value}</label>
+      <p class="help" id="value-help">${text.manage.valueHelp}</p>
+      <textarea
+        id="value"
+        name="value"
+        rows="2"
+        required
+        autocomplete="off"
+        spellcheck="false"
+        aria-describedby="value-help"
+      ></textarea>
+    </div>
+    <button type="submit" name="action" value="set-secret">${text.manage.actions['set-secret']}</button>
+  </form>`;
 }
 
 function renderSettings(content: ManageContent, visit: Visit): Html {
@@ -273,12 +308,29 @@ function renderSettings(content: ManageContent, visit: Visit): Html {
         <textarea id="env" name="env" rows="4" autocomplete="off" spellcheck="false" aria-describedby="env-help">
 ${env.map(({ name, value }) => `${name}=${value}`).join('\n')}</textarea>
       </div>
-      <button type="submit" name="action" value="change-settings">${text.manage.actions['change-settings']}</button>
+      ${
+        content.actions.has('change-settings')
+          ? html`<button type="submit" name="action" value="change-settings">
+              ${text.manage.actions['change-settings']}
+            </button>`
+          : ''
+      }
     </form>
   </section>`;
 }
 
-function renderLog({ log, search, path }: ManageContent, visit: Visit): Html {
+function renderHook(content: ManageContent, visit: Visit): Html {
+  const { text } = visit;
+  const names: ActionName[] = ['show-hook', 'replace-hook', 'replace-hook-now', 'end-previous-hook'];
+  if (!names.some((name) => content.actions.has(name))) return html``;
+  return html`<section aria-labelledby="hook">
+    <h2 id="hook">${text.manage.hook}</h2>
+    <p>${text.manage.hookLead}</p>
+    <div class="actions">${names.map((name) => renderAction(content, name, visit))}</div>
+  </section>`;
+}
+
+function renderLog({ log, search, path, run }: ManageContent, visit: Visit): Html {
   if (log === undefined) return html``;
   const { text } = visit;
   const lines = log.lines.map(({ at, component, line }) => `${at.slice(0, 19)}Z ${component}  ${line}`);
@@ -288,8 +340,9 @@ function renderLog({ log, search, path }: ManageContent, visit: Visit): Html {
   };
   return html`<section aria-labelledby="log">
     <h2 id="log">${text.manage.log}</h2>
+    ${run === '' ? '' : html`<p>${text.manage.tasks.logOf} <code>${run}</code>. <a href="${path}#log">${text.manage.tasks.wholeLog}</a></p>`}
     <form method="get" action="${path}#log">
-      ${renderTextField(field, [], visit)}
+      ${run === '' ? '' : renderHidden('run', run)} ${renderTextField(field, [], visit)}
       <button type="submit" class="quiet">${text.manage.find}</button>
     </form>
     ${lines.length === 0 ? html`<p class="empty">${text.manage.noLog}</p>` : renderCode(lines.join('\n'), text.manage.log, 'end')}
@@ -332,13 +385,13 @@ function renderAudit({ audit }: ManageContent, visit: Visit): Html {
               { title: text.manage.actor },
               { title: text.manage.outcome },
             ],
-            audit.entries.map(({ at, action, detail, actor, outcome }) => [
+            audit.entries.map(({ at, action, detail, actor, actor_name: actorName, outcome }) => [
               format.dateTime(at),
               html`<code>${action}</code>`,
               Object.keys(detail).length === 0
                 ? renderMissing(visit)
                 : html`<code>${renderAuthored(JSON.stringify(detail))}</code>`,
-              html`<code>${actor}</code>`,
+              html`${actorName === undefined ? '' : html`${renderAuthored(actorName)} `}<code>${actor}</code>`,
               renderEnglish(outcome, visit),
             ]),
           )

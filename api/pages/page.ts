@@ -151,7 +151,7 @@ export class Calls {
 
   /** Finds the endpoint whose output schema is `output`; undefined if this installation does not have it. */
   find<Output extends z.ZodType>(
-    method: 'GET' | 'POST',
+    method: 'GET' | 'POST' | 'PUT',
     path: string,
     output: Output,
   ): EndpointCall<z.output<Output>> | undefined {
@@ -161,6 +161,11 @@ export class Calls {
     return async (context, { params = {}, query = {}, body, key } = {}) =>
       // The endpoint has parsed it by this very schema.
       (await endpoint.call({ params, query, body }, toEndpointContext(context, key))) as z.output<Output>;
+  }
+
+  /** The scope that an author's endpoint requires of a token; undefined if this installation does not have it. */
+  findScope(method: Method, path: string): string | undefined {
+    return this.#byName.get(`${method} ${path}`)?.authorScope;
   }
 
   /** Finds an endpoint that a page calls for its effect; undefined if this installation does not have it. */

@@ -1,7 +1,7 @@
 // Starts the pages that people see, made from the same endpoints that programs call, and the page of a problem.
 import Negotiator from 'negotiator';
 import { a2aPath, type FrontPage } from '../protocols/index.ts';
-import type { Offer } from '../apps/index.ts';
+import type { Offer, SignIn } from '../apps/index.ts';
 import { type Endpoint, type RefusedRequest, html } from '../http/index.ts';
 import { type Problem, problemMediaType } from '../../lib/problem.ts';
 import type { Catalog as ModelList } from '../models/index.ts';
@@ -11,8 +11,10 @@ import { createAuthorPages } from './author-pages.ts';
 import { createAppPages } from './app-page.ts';
 import { createBenchPages } from './bench-pages.ts';
 import { createGuidePages } from './guide-pages.ts';
-import { createManagePages, createStopPages } from './manage-pages.ts';
+import { createMailLinkPages } from './mail-link-pages.ts';
+import { createManagePages } from './manage-pages.ts';
 import { createSessions } from './session.ts';
+import { createSignInPages } from './sign-in-pages.ts';
 import { createRankPages } from './rank-page.ts';
 import { createComparePages } from './compare-pages.ts';
 import { createFrontPage } from './front-page.ts';
@@ -28,6 +30,8 @@ export interface PagesOptions {
   readonly models: ModelList;
   /** Secret of the installation, from which the keys of sessions are derived. */
   readonly secret: string;
+  /** How authors sign in with accounts of forges; undefined if they cannot. */
+  readonly signIn: SignIn | undefined;
 }
 
 export interface Pages {
@@ -43,11 +47,12 @@ export interface Pages {
 const discovered = ['/', '/openapi.json', '/llms.txt', '/agent-capabilities.json'];
 const card = '/.well-known/agent-card.json';
 
-export function startPages({ offer, endpoints, models, secret }: PagesOptions): Pages {
+export function startPages({ offer, endpoints, models, secret, signIn }: PagesOptions): Pages {
   const calls = new Calls(endpoints);
   const paths = new Set([...discovered, ...[...endpoints, ...offer.protocols].map(({ path }) => path)]);
   if (paths.has(a2aPath)) paths.add(card);
   const site: PageSite = { baseUrl: offer.baseUrl, isServed: (path) => paths.has(path) };
+  const sessions = createSessions(secret);
   const pages = [
     ...createAppPages(site, calls),
     ...createBenchPages(site, calls),
@@ -57,8 +62,9 @@ export function startPages({ offer, endpoints, models, secret }: PagesOptions): 
     ...createStatusPages(site, calls),
     ...createComparePages(site, calls, models),
     ...createAuthorPages(site, calls),
-    ...createManagePages(site, calls, createSessions(secret)),
-    ...createStopPages(site, calls),
+    ...createMailLinkPages(site, calls),
+    ...createManagePages(site, calls, sessions, signIn?.providers ?? []),
+    ...(signIn === undefined ? [] : createSignInPages(site, signIn, sessions)),
     ...createReconciliationPages(site, calls),
   ];
   for (const { path } of pages) paths.add(path);

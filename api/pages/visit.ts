@@ -80,6 +80,11 @@ function selectKnownFields(query: RequestFields): Record<string, string | undefi
   return Object.fromEntries(knownFields.map((name) => [name, readField(query, name)]));
 }
 
+/** Reads a field that a form may send several times, such as check boxes. */
+export function readList(fields: RequestFields, name: string): string[] {
+  return Object.hasOwn(fields, name) ? [fields[name] ?? []].flat() : [];
+}
+
 /** Reads a field of a query or form; undefined unless it was sent exactly once. */
 export function readField(fields: RequestFields, name: string): string | undefined {
   const value = Object.hasOwn(fields, name) ? fields[name] : undefined;

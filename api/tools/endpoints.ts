@@ -15,11 +15,10 @@ import {
   formatMoney,
   idempotencyInFlight,
   idempotencyMismatch,
-  formatLowQuotaHeaders,
   parseMoney,
   type Payer,
   quotaExhausted,
-  formatRateLimitHeaders,
+  formatQuotaHeaders,
   type Replays,
   replayHeaders,
 } from '../billing/index.ts';
@@ -186,8 +185,7 @@ function formatHeaders({ run, job, quota, meta }: ToolResult, payer: Payer): Rec
   return {
     'cache-control': 'no-store',
     ...formatWarningsHeader([...(meta.warnings ?? []), ...readWarnings(run?.result)]),
-    ...formatRateLimitHeaders(quota, payer, Date.now()),
-    ...formatLowQuotaHeaders(quota),
+    ...formatQuotaHeaders(quota, payer, Date.now()),
     ...(run === undefined ? {} : formatCostHeaders(run.cost)),
     ...(run === undefined && job !== undefined ? formatCostHeaders(toJobCost(job)) : {}),
   };

@@ -79,7 +79,7 @@ async function ensureProductImage(
 ): Promise<{ reference: string; detail: string }> {
   const key = await computeProductKey(target);
   const { archive, cached } = await ensureArchive(
-    { name: target, key, context: paths.root, target, arguments: { ...imageArguments[target] }, compression: 'zstd' },
+    { name: target, key, context: paths.root, target, arguments: { ...imageArguments[target] } },
     undefined,
     report,
   );
@@ -167,7 +167,7 @@ export function createProductSteps(kubectl: Kubectl, ports: () => GatewayPorts, 
     {
       name: 'sample app',
       needs: ['registry cleanup', 'addresses', 'gateway', 'image node-24'],
-      run: (report) => submitSample(ports(), paths, report),
+      run: (report) => submitSample(ports(), paths.state, report),
     },
   ];
 }

@@ -2,19 +2,23 @@
 import { join } from 'node:path';
 import { lookup } from 'node:dns/promises';
 import { gunzipSync } from 'node:zlib';
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { waitForRollout, type Kubectl } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
-import { run, CommandError, waitFor } from '../../localnode/shell.ts';
+import { run, waitFor } from '../../localnode/shell.ts';
 import { closedCidrs, createSubnetMatcher } from '../../lib/subnets.ts';
 import { computeFolderKey, readText, writeText } from '../../localnode/files.ts';
 import { formatHttpsUrl } from '../../localnode/node/gateway/ports.ts';
 import { isAnswering } from '../../localnode/node/daemons/probe.ts';
 import { node } from '../../localnode/node/settings.ts';
 import { ignoreReport, type Report } from '../../localnode/steps.ts';
+import { createApiClient } from '../submit/api-client.ts';
+import { Fault, readInstallation } from '../submit/installation.ts';
+import { createOutput } from '../submit/output.ts';
+import { submit } from '../submit/submit.ts';
 
 export const release = { name: 'moorage', namespace: 'moorage-system' } as const;
 
@@ -247,45 +251,45 @@ async function isSampleAnswering(ports: { https: number }): Promise<boolean> {
 }
 
 /**
- * Retries while `submit` exits with 2, which means that it could not submit at all. This happens in the first minute of a
- * new cluster, whose quotas do not know the new resource yet. A rejection is final.
+ * Retries while the folder cannot be submitted at all. This happens in the first minute of a new cluster, whose quotas do
+ * not know the new resource yet. A rejection is final.
  */
-async function submitOnceServed(folder: string, logs: string, report: Report): Promise<void> {
-  await mkdir(logs, { recursive: true });
-  const log = join(logs, 'sample.log');
-  for (let attemptsLeft = 30; ; attemptsLeft -= 1) {
-    try {
-      await run(process.execPath, [join(paths.root, 'cli', 'submit', 'main.ts'), folder], {
-        log,
-        onLine: (line) => {
-          report(line.trim());
-        },
-      });
-      return;
-    } catch (error) {
-      if (attemptsLeft === 0 || !(error instanceof CommandError) || error.exitCode !== 2) throw error;
-      await sleep(3000);
+async function submitFolder(folder: string, report: Report): Promise<void> {
+  const installation = await readInstallation();
+  const api = createApiClient(installation);
+  const lines: string[] = [];
+  const output = createOutput((line) => {
+    lines.push(line);
+    report(line.trim());
+  });
+  try {
+    for (let attemptsLeft = 30; ; attemptsLeft -= 1) {
+      try {
+        if ((await submit({ what: folder }, { installation, api, output })) === 0) return;
+      } catch (error) {
+        if (attemptsLeft === 0 || !(error instanceof Fault)) throw error;
+        report(error.message);
+        await sleep(3000);
+        continue;
+      }
+      throw new Error(`${folder} was rejected:\n${lines.join('\n')}`);
     }
+  } finally {
+    await api.close();
   }
-}
-
-/** Folders for an installation's state and logs. */
-export interface SampleFolders {
-  state: string;
-  logs: string;
 }
 
 /** Submits manifests/samples/hello, unless the same content was submitted before and answers. */
 export async function submitSample(
   ports: { https: number },
-  folders: SampleFolders,
+  state: string,
   report: Report = ignoreReport,
 ): Promise<string> {
   const folder = join(paths.root, 'manifests', 'samples', 'hello');
-  const stamp = join(folders.state, 'sample');
+  const stamp = join(state, 'sample');
   const key = await computeFolderKey(folder);
   if ((await readText(stamp)) === key && (await isSampleAnswering(ports))) return 'answers';
-  await submitOnceServed(folder, folders.logs, report);
+  await submitFolder(folder, report);
   await waitFor('the sample app to answer', () => isSampleAnswering(ports), { seconds: 30 });
   await writeText(stamp, key);
   return 'submitted, built, answers';

@@ -334,7 +334,7 @@ export function createSteps(kind: string, release: KindRelease, tools: readonly 
     {
       name: 'sample app',
       needs: ['registry cleanup', 'addresses'],
-      run: () => submitSample(ports, { state: paths.kind, logs: paths.kind }),
+      run: () => submitSample(ports, paths.kind),
     },
   ];
 }

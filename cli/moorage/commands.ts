@@ -16,7 +16,18 @@ import {
   suspend,
 } from './commands/apps.ts';
 import { buildLog, logs, plan, submit, verify } from './commands/builds.ts';
+import {
+  notificationsAdd,
+  notificationsEvents,
+  notificationsList,
+  notificationsRemove,
+  notificationsTest,
+  notificationsWebhook,
+} from './commands/notifications.ts';
 import { envList, envSet, envUnset, secretsList, secretsSet, secretsUnset, settings } from './commands/settings.ts';
+import { tokensCreate, tokensList, tokensRevoke } from './commands/tokens.ts';
+import { access, accessAdd, accessKeys, accessRevoke } from './commands/visitors.ts';
+import { runCommand, tasksList, tasksRun, tasksRuns } from './commands/tasks.ts';
 import type { Command } from './program.ts';
 
 export const commands: readonly Command[] = [
@@ -36,6 +47,10 @@ export const commands: readonly Command[] = [
   restart,
   suspend,
   resume,
+  runCommand,
+  tasksList,
+  tasksRun,
+  tasksRuns,
   remove,
   restore,
   secretsList,
@@ -45,6 +60,19 @@ export const commands: readonly Command[] = [
   envSet,
   envUnset,
   settings,
+  notificationsList,
+  notificationsAdd,
+  notificationsRemove,
+  notificationsWebhook,
+  notificationsEvents,
+  notificationsTest,
+  tokensCreate,
+  tokensList,
+  tokensRevoke,
+  access,
+  accessKeys,
+  accessAdd,
+  accessRevoke,
   hook,
   audit,
   exportApp,

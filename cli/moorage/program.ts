@@ -50,7 +50,15 @@ export interface Session {
   readonly connect: (target?: { readonly api?: string | undefined; readonly key?: string }) => Promise<Api>;
 }
 
-export const groups = ['Get started', 'Watch', 'Run', 'Settings', 'Keys and records', 'Other'] as const;
+export const groups = [
+  'Get started',
+  'Watch',
+  'Run',
+  'Settings',
+  'Notifications',
+  'Keys and records',
+  'Other',
+] as const;
 
 interface CommandDefinition<Options extends OptionSpecs> {
   /** One word, or two for a command of a family such as `secrets set`. */

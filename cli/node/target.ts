@@ -45,11 +45,15 @@ async function startNode(args: Arguments): Promise<void> {
     await stopCollector();
     const laterImages = images.filter((image) => !neededImages.includes(image));
     printLine('\nbase images of other languages, and services behind tools');
-    await runSteps(listImageSteps(laterImages), createLineReporter(), firstSteps);
-    await runSteps(tools.steps, createLineReporter());
-    await ensureProcess(processFolders, await buildCollectorSpec());
-    // It waits for the lock, so it makes nothing before this run has ended.
-    await ensureProcess(processFolders, await buildImageMakerSpec());
+    try {
+      await runSteps(listImageSteps(laterImages), createLineReporter(), firstSteps);
+      await runSteps(tools.steps, createLineReporter());
+    } finally {
+      // Apps need both, even if a tool does not start.
+      await ensureProcess(processFolders, await buildCollectorSpec());
+      // It waits for the lock, so it makes nothing before this run has ended.
+      await ensureProcess(processFolders, await buildImageMakerSpec());
+    }
   } finally {
     await stopBuildkit();
   }

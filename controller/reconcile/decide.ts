@@ -1,6 +1,7 @@
 // Decides what to do about a snapshot: runs the steps in order, each on what those before it decided.
 import { endPipelines, runPipelineStep } from '../steps/build/build.ts';
 import { runDeployStep, keepServing } from '../steps/deploy/deploy.ts';
+import { recordTaskRuns } from '../steps/deploy/task-runs.ts';
 import { confirmUnrouted, runPublishStep } from '../steps/publish/publish.ts';
 import { runRouteStep } from '../steps/route/route.ts';
 import { runSourceStep } from '../steps/source/source.ts';
@@ -78,7 +79,8 @@ export function decide(snapshot: Snapshot): Decision {
     actions.push(...(result.actions ?? []).map((action) => ({ condition, action })));
     afterStatus.push(...(result.afterStatus ?? []));
   }
-  return { ...progress, actions, afterStatus, expiry: computeExpiry(snapshot, progress.fields) };
+  const fields = applyPatch(progress.fields, recordTaskRuns(snapshot, progress.fields));
+  return { ...progress, fields, actions, afterStatus, expiry: computeExpiry(snapshot, progress.fields) };
 }
 
 interface StepDefinition<Need> {

@@ -74,7 +74,13 @@ export type Action =
       readonly manifest: Manifest;
       readonly cached: KubeObject | undefined;
     }
-  | { readonly kind: 'create'; readonly resource: Resource; readonly manifest: Manifest }
+  | {
+      readonly kind: 'create';
+      readonly resource: Resource;
+      readonly manifest: Manifest;
+      /** Id of a run that the author has requested: created only if the server confirms that it is to be started. */
+      readonly request?: string;
+    }
   | {
       readonly kind: 'delete';
       readonly resource: Resource;

@@ -101,6 +101,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
         await applyIfChanged(client, action.resource, action.cached, action.manifest, { signal });
         return;
       case 'create':
+        if (action.request !== undefined && !(await isRequested(client, app, action.request, signal))) return;
         await createOnce(client, action, signal);
         return;
       case 'delete':
@@ -239,6 +240,22 @@ function keepUnconfirmed({ app }: Snapshot, { fields, outcomes }: Decision, ende
  */
 async function isCurrent(client: Client, { metadata }: Snapshot['app'], signal: AbortSignal): Promise<boolean> {
   return (await client.get(hostedApps, metadata, { signal }))?.metadata.uid === metadata.uid;
+}
+
+/**
+ * Whether a run is requested and not recorded yet. A stale cache may still have a request whose run has ended and whose Job
+ * is gone, and it must not run again.
+ */
+async function isRequested(
+  client: Client,
+  { metadata }: Snapshot['app'],
+  id: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const stored = await client.get(hostedApps, metadata, { signal });
+  if (stored?.metadata.uid !== metadata.uid) return false;
+  const isRecorded = stored.status?.taskRuns?.some((run) => run.id === id) === true;
+  return !isRecorded && stored.spec.control?.runs?.some((request) => request.id === id) === true;
 }
 
 function computeNextReconcile(outcomes: Outcomes, expiryMs?: number): ReconcileResult {

@@ -2,8 +2,10 @@
 import type { Control } from '../../crds/control.ts';
 import type { Condition, HostedAppStatus } from '../../crds/hosted-app.ts';
 import { labels } from '../../crds/names.ts';
+import { failingTasksCondition } from '../../crds/tasks.ts';
 import type { EventNote } from '../../lib/kubernetes/index.ts';
 import { formatTimestamp } from '../objects/kinds.ts';
+import { explainFailingTasks } from '../steps/deploy/task-runs.ts';
 import type { Decision } from './decide.ts';
 import {
   createDoneOutcome,
@@ -55,6 +57,7 @@ export function buildStatus(
     conditions: [
       ...buildConditions(snapshot, fields, outcomes, obstacle),
       ...(expiry?.at === undefined ? [] : [addExpiringCondition(snapshot, expiry.at)]),
+      ...addFailingCondition(snapshot, fields),
     ],
   };
 }
@@ -140,6 +143,11 @@ function addExpiringCondition(snapshot: Snapshot, at: Date): Condition {
     reason: 'NeverLive',
     message: formatExpiryWarning(at),
   });
+}
+
+function addFailingCondition(snapshot: Snapshot, { taskRuns }: StatusFields): Condition[] {
+  const failing = explainFailingTasks(snapshot, taskRuns);
+  return failing === undefined ? [] : [addTime(snapshot, failingTasksCondition, { status: 'True', ...failing })];
 }
 
 function buildReady(
@@ -281,8 +289,8 @@ export function listTransitions(before: HostedAppStatus | undefined, after: Host
   const earlier = new Map((before?.conditions ?? []).map((condition) => [condition.type, condition]));
   return (after.conditions ?? [])
     .filter((condition) => shouldReport(earlier.get(condition.type), condition))
-    .map(({ status, reason, message }) => ({
-      type: status === 'False' || reason === warnedReason ? 'Warning' : 'Normal',
+    .map(({ type, status, reason, message }) => ({
+      type: status === 'False' || reason === warnedReason || type === failingTasksCondition ? 'Warning' : 'Normal',
       reason,
       message,
     }));

@@ -1,4 +1,5 @@
 // The registry proxy's server: authenticates an app's token, and forwards the requests it allows to the registry.
+import { once } from 'node:events';
 import {
   Agent as HttpAgent,
   createServer,
@@ -33,11 +34,22 @@ export interface ProxyOptions {
 /** The app or the operator, and the purpose of its token. */
 type Identity = AppIdentity & { readonly purpose: TokenPurpose };
 
+/** A repository, and whose request names it. */
+interface Target {
+  readonly repository: string;
+  readonly app: Identity;
+}
+
 /** The operator requests this path to learn whether the registry has space. */
 export const spacePath = '/space';
 
 /** A connection on which nothing moves for this long is closed. */
 const idleMilliseconds = 300_000;
+/** The registry has this long to link a layer; after that, the build uploads it. */
+const askMilliseconds = 10_000;
+
+/** Layers of base images that are remembered. */
+const maximumLayers = 5_000;
 
 /** Maximum size of an answer that explains a failed push. */
 const errorBytes = 64 * 1024;
@@ -86,6 +98,9 @@ export function createProxy(options: ProxyOptions): Server {
     agent.destroy();
   });
 
+  /** The repository of a base image by the digest of each of its layers. Every build may read these. */
+  const baseLayers = new Map<string, string>();
+
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     // Needs no token: a build learns no more from it than from a push.
     if (request.method === 'GET' && request.url === spacePath) {
@@ -127,7 +142,13 @@ export function createProxy(options: ProxyOptions): Server {
     const target = new URL(known, registry);
     if (target.origin !== registry.origin) throw new Error('it named an upload that is not its own');
     for (const [name, value] of query) target.searchParams.append(name, value);
-    const reply = await forward(request, target, await options.authorize(listScopes(repository, app)));
+    const authorization = await options.authorize(listScopes(repository, app));
+    let reply = await forward(request, target, authorization);
+    const digest = /\/blobs\/([^/]+:[0-9a-f]+)$/.exec(path)?.[1];
+    if (digest !== undefined && (await isLinked(digest, { request, reply, repository, app }))) {
+      reply.resume();
+      reply = await forward(request, target, authorization);
+    }
     const error = await readError(request, reply);
     if (isFull(request, reply, error)) {
       options.log.warn({ app: app.name, answer: error?.toString().slice(0, 300) }, 'the registry has no space left');
@@ -135,6 +156,51 @@ export function createProxy(options: ProxyOptions): Server {
       return;
     }
     await sendReply(reply, { target, repository, error }, response);
+  }
+
+  /**
+   * True if the registry did not have the layer in the app's repository, and has linked it there now. A build asks for each
+   * layer before it uploads it. Those of its base image it would upload again, since it read them by their names at Docker Hub.
+   */
+  async function isLinked(
+    digest: string,
+    { request, reply, repository, app }: { request: IncomingMessage; reply: IncomingMessage } & Target,
+  ): Promise<boolean> {
+    const { statusCode: status = 502 } = reply;
+    if (!listOwnRepositories(app).includes(repository)) {
+      if (baseLayers.size >= maximumLayers) baseLayers.clear();
+      if (status < 400) baseLayers.set(digest, repository);
+      return false;
+    }
+    const source = baseLayers.get(digest);
+    if (request.method !== 'HEAD' || status !== 404 || app.purpose !== 'push' || source === undefined) return false;
+    return await link(digest, source, { repository, app }).catch(() => false);
+  }
+
+  async function link(digest: string, source: string, { repository, app }: Target): Promise<boolean> {
+    const scopes = [...listScopes(repository, app), `repository:${source}:pull`];
+    const authorization = await options.authorize(scopes);
+    const target = new URL(`/v2/${repository}/blobs/uploads/`, registry);
+    target.searchParams.set('mount', digest);
+    target.searchParams.set('from', source);
+    const { statusCode, headers } = await ask('POST', target, authorization);
+    // A registry that does not link has begun an upload instead.
+    const upload = headers.location === undefined ? undefined : new URL(headers.location, target);
+    if (statusCode === 202 && upload?.origin === registry.origin) await ask('DELETE', upload, authorization);
+    return statusCode === 201;
+  }
+
+  /** Sends a request without a body to the registry, and drops the body of its reply. */
+  async function ask(method: string, target: URL, authorization: string | undefined): Promise<IncomingMessage> {
+    const headers = { 'content-length': 0, ...(authorization === undefined ? {} : { authorization }) };
+    const onward = (secure ? requestHttps : requestHttp)(target, { method, agent, timeout: askMilliseconds, headers });
+    onward.on('timeout', () => {
+      onward.destroy(new Error(`no answer for ${askMilliseconds / 1000} s`));
+    });
+    onward.end();
+    const [reply] = (await once(onward, 'response')) as [IncomingMessage];
+    reply.resume();
+    return reply;
   }
 
   /** Sends the request to the registry, and returns its reply. */
@@ -224,10 +290,14 @@ async function readError({ method }: IncomingMessage, reply: IncomingMessage): P
   return Buffer.concat(chunks);
 }
 
+function listOwnRepositories(app: AppIdentity): string[] {
+  return [formatImageRepository(app), formatCacheRepository(app)];
+}
+
 /** An app's two repositories share a scope, so that a layer of one can be mounted in the other. */
 function listScopes(repository: string, app: Identity): string[] {
   if (app.purpose === 'prune') return [`repository:${repository}:pull,delete`];
-  const ownRepositories = [formatImageRepository(app), formatCacheRepository(app)];
+  const ownRepositories = listOwnRepositories(app);
   return ownRepositories.includes(repository)
     ? ownRepositories.map((each) => `repository:${each}:pull,push`)
     : [`repository:${repository}:pull`];

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
+import { environment as signIn } from '../../api/apps/sign-in/config.ts';
 import { environment as mail } from '../../api/apps/notifications/mail.ts';
 import { environment as apps } from '../../api/apps/start.ts';
 import { aloneEnvironment as alone, environment as api } from '../../api/config.ts';
@@ -78,6 +79,7 @@ export const configuration: Page = {
     'api/tools/engine/workers/remote/worker-server.ts',
     'api/apps/start.ts',
     'api/apps/notifications/mail.ts',
+    'api/apps/sign-in/config.ts',
   ],
   render: () =>
     joinBlocks(
@@ -112,5 +114,6 @@ export const configuration: Page = {
       ),
       renderSection('Calls of hosted apps', 'The API and `npm start`.', [apps]),
       renderSection('Mails to authors', 'The API.', [mail]),
+      renderSection('Sign-in of authors', 'The API.', [signIn]),
     ),
 };

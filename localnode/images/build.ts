@@ -25,7 +25,6 @@ export interface Build {
   dockerfile?: string;
   target?: string;
   arguments?: Record<string, string>;
-  compression?: 'gzip' | 'zstd';
 }
 
 let started: Promise<void> | undefined;
@@ -105,7 +104,7 @@ export async function ensureArchive(
         ...['--addr', socket, 'build', '--progress=plain', '--frontend=dockerfile.v0'],
         ...[`--local=context=${context}`, `--local=dockerfile=${context}`],
         ...buildOptions(build).flatMap((option) => ['--opt', option]),
-        ...['--output', `type=oci,dest=${archive}.draft,compression=${getCompression(build)}`],
+        ...['--output', `type=oci,dest=${archive}.draft,compression=${compression}`],
       ],
       {
         env: { DOCKER_CONFIG: await ensureDockerConfigFolder() },
@@ -126,7 +125,8 @@ function buildOptions({ arguments: values = {}, target }: Build): string[] {
   return target === undefined ? buildArguments : [...buildArguments, `target=${target}`];
 }
 
-const getCompression = ({ compression = 'gzip' }: Build): string => compression;
+/** Each build of an app reads its base image again, which takes half the processor time of gzip, and three quarters of the bytes. */
+const compression = 'zstd';
 
 /** Reports the instruction that BuildKit is running: `#8 [build 3/7] RUN npm ci` in its plain output. */
 export function buildProgress(report: Report): (line: string) => void {
@@ -186,7 +186,7 @@ export async function computeImageKey(image: ImageRecipe): Promise<string> {
     await computeFolderKey(join(import.meta.dirname, image.folder)),
     JSON.stringify(image.arguments ?? {}),
     ownKey,
-    ...(image.compression === undefined ? [] : [image.compression]),
+    compression,
     ...parts,
     ...bases,
   ]);
@@ -213,7 +213,6 @@ export async function ensureImage(image: ImageRecipe, report: Report = ignoreRep
     key: await computeImageKey(image),
     context: join(import.meta.dirname, image.folder),
     ...(image.arguments === undefined ? {} : { arguments: image.arguments }),
-    ...(image.compression === undefined ? {} : { compression: image.compression }),
   };
   const { archive, cached } = await ensureArchive(build, image.fill, report);
   report('pushing');

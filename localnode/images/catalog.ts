@@ -28,8 +28,6 @@ export interface ImageRecipe {
   /** Folder here with the Dockerfile. */
   folder: string;
   arguments?: Record<string, string>;
-  /** Compression of the layers; gzip if absent. zstd takes a fraction of the time, and slightly less space. */
-  compression?: 'zstd';
   /** Base images. */
   bases: readonly string[];
   /** Parts whose binaries it contains. */
@@ -91,7 +89,7 @@ export const servicesOnDemand: readonly ImageRecipe[] = [
     repository: 'chromadb/chroma',
     arguments: { VERSION: chromaVersion },
   },
-].map((image): ImageRecipe => ({ ...image, on: 'demand', compression: 'zstd' }));
+].map((image): ImageRecipe => ({ ...image, on: 'demand' }));
 
 const addNothing = (): Promise<void> => Promise.resolve();
 const translator = join(import.meta.dirname, 'pdf-translator');
@@ -108,7 +106,6 @@ function createToolImage(
     repository: `moorage/${name}`,
     tags: [tag],
     folder: name,
-    compression: 'zstd',
     parts: [],
     fill: addNothing,
     ...rest,

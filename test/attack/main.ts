@@ -7,8 +7,8 @@ import { createKubectl, type Kubectl } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
 import { Fault, readInstallation, type Installation } from '../../cli/submit/installation.ts';
 import { commandLine, readArguments, type Arguments } from './arguments.ts';
-import { attempt, type Outcome } from './attack.ts';
-import { attacks } from './attacks/all.ts';
+import { attempt, type Attack, type Outcome } from './attack.ts';
+import { attacks, hostingAttacks, quickAttacks } from './attacks/all.ts';
 import { Victim } from './victim.ts';
 
 const write = (line: string): void => {
@@ -28,15 +28,19 @@ async function kubectlOf({ url, context }: Arguments): Promise<Kubectl | undefin
 
 async function main(args: Arguments): Promise<number> {
   const victim = new Victim(await installationOf(args), await kubectlOf(args), args.namespace);
-  const chosen = attacks.filter(({ name }) => args.only === undefined || name.includes(args.only));
-  write(`attacking ${victim.baseUrl.href} in ${chosen.length} ways\n`);
+  const isChosen = ({ name }: Attack): boolean => args.only === undefined || name.includes(args.only);
+  write(`attacking ${victim.baseUrl.href} in ${attacks.filter(isChosen).length} ways\n`);
   const counts = { held: 0, open: 0, 'not tried': 0 } satisfies Record<Outcome['result'], number>;
-  try {
-    for (const attack of chosen) {
+  const attemptInTurn = async (group: readonly Attack[]): Promise<void> => {
+    for (const attack of group.filter(isChosen)) {
       const { result, evidence } = await attempt(attack, victim);
       counts[result] += 1;
       write(`${result.padEnd(9)}  ${attack.name}\n${' '.repeat(11)}${evidence}`);
     }
+  };
+  try {
+    await attemptInTurn(quickAttacks);
+    await Promise.all(hostingAttacks.map(attemptInTurn));
   } finally {
     await victim.remove();
   }

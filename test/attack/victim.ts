@@ -3,14 +3,16 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Agent, request } from 'undici';
+import { Agent, buildConnector, request } from 'undici';
 import { z } from 'zod';
+import { isProtected } from '../../crds/access.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import type { Kubectl } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
 import { createApiClient, resolveHost } from '../../cli/submit/api-client.ts';
 import type { Installation } from '../../cli/submit/installation.ts';
 import { createOutput } from '../../cli/submit/output.ts';
+import { pushSnapshot, takeSnapshot } from '../../cli/submit/snapshot.ts';
 import { submit } from '../../cli/submit/submit.ts';
 
 export interface Answer {
@@ -68,11 +70,15 @@ export class Victim {
     this.hasKubectl = kubectl !== undefined;
     this.hasGit = installation.gitPassword !== undefined;
     const ca = installation.authority?.pem;
+    const connect = buildConnector({ lookup: resolveHost, ...(ca === undefined ? {} : { ca }) });
     this.#agent = new Agent({
       connections: 128,
       headersTimeout: patience,
       bodyTimeout: patience,
-      connect: { lookup: resolveHost, ...(ca === undefined ? {} : { ca }) },
+      // TLS is for the host of the URL, also where an attack sends another name in the header Host.
+      connect: (options, callback) => {
+        connect({ ...options, servername: options.hostname }, callback);
+      },
     });
   }
 
@@ -163,42 +169,58 @@ export class Victim {
     );
   }
 
-  /** Any app that is live. */
+  /** Any app that is live and public. */
   async liveApp(): Promise<HostedApp> {
     const list = z
       .object({ items: z.array(z.unknown()) })
       .parse(JSON.parse(await this.kubectl(['-n', await this.appsNamespace(), 'get', 'happ', '-o', 'json'])));
     const found = list.items
       .map((item) => hostedApp.parse(item))
-      .find(({ metadata, status }) => status?.phase === 'Live' && !metadata.name.startsWith('attack-'));
+      .find(
+        ({ metadata, spec, status }) =>
+          status?.phase === 'Live' && !metadata.name.startsWith('attack-') && !isProtected(spec),
+      );
     if (found === undefined) throw new Error('no app is live that could be attacked');
     return found;
   }
 
   /** Pushes files as a repository and submits it, as `npm run submit` does. It is removed by {@link remove}. */
   async submit(name: string, files: Readonly<Record<string, string>>): Promise<Submission> {
-    const parent = await mkdtemp(join(tmpdir(), 'moorage-attack-'));
-    const folder = join(parent, name);
     const lines: string[] = [];
     const api = createApiClient(this.#installation);
     this.#submitted.add(name);
     try {
-      const licence = await readFile(join(paths.root, 'LICENSE'), 'utf8');
-      for (const [file, text] of Object.entries({ LICENSE: licence, ...files })) {
-        const path = join(folder, file);
-        await mkdir(dirname(path), { recursive: true });
-        // Written as `ls` shows a link.
-        await (text.startsWith('-> ') ? symlink(text.slice(3), path) : writeFile(path, text));
-      }
       const output = createOutput((line) => {
         lines.push(line);
       });
-      const code = await submit({ what: folder }, { installation: this.#installation, api, output });
+      const code = await useFolder(name, files, (folder) =>
+        submit({ what: folder }, { installation: this.#installation, api, output }),
+      );
       return { live: code === 0, output: lines.join('\n') };
     } finally {
       await api.close();
-      await rm(parent, { recursive: true, force: true });
     }
+  }
+
+  /** Pushes files as a repository and requests nothing of the API. Returns the address inside the cluster. */
+  async push(name: string, files: Readonly<Record<string, string>>): Promise<string> {
+    return await useFolder(name, files, async (folder) => {
+      const snapshot = await takeSnapshot(folder);
+      try {
+        return await pushSnapshot(snapshot, name, this.#installation);
+      } finally {
+        await snapshot.remove();
+      }
+    });
+  }
+
+  /** Pushes files and submits the repository without waiting for its pipeline. Returns the slug that it was given. */
+  async register(name: string, files: Readonly<Record<string, string>>): Promise<string | undefined> {
+    const repo = await this.push(name, files);
+    const { body } = await this.ask('/api/submit', { method: 'POST', json: { repo } });
+    const { data } = z.looseObject({ slug: z.string() }).safeParse(JSON.parse(body));
+    if (data !== undefined) this.#submitted.add(data.slug);
+    return data?.slug;
   }
 
   /** Address of a repository that there is none of, on the git server that local folders are pushed to. */
@@ -228,13 +250,41 @@ export class Victim {
     throw new Error(`${what}: not within ${seconds} s`);
   }
 
+  /** Deletes apps before the end, so that no pipeline is run for them in vain. */
+  async deleteApps(names: readonly string[]): Promise<void> {
+    if (names.length === 0) return;
+    await this.kubectl([
+      ...['-n', await this.appsNamespace(), 'delete', 'happ', '--ignore-not-found', '--timeout=180s'],
+      ...names,
+    ]);
+    for (const name of names) this.#submitted.delete(name);
+  }
+
   /** Removes every app that was submitted here. */
   async remove(): Promise<void> {
-    if (this.#submitted.size > 0)
-      await this.kubectl([
-        ...['-n', await this.appsNamespace(), 'delete', 'happ', '--ignore-not-found', '--timeout=180s'],
-        ...this.#submitted,
-      ]);
+    await this.deleteApps([...this.#submitted]);
     await this.#agent.close();
+  }
+}
+
+/** Writes files with a licence to a folder of that name, which exists during `use`. */
+async function useFolder<T>(
+  name: string,
+  files: Readonly<Record<string, string>>,
+  use: (folder: string) => Promise<T>,
+): Promise<T> {
+  const parent = await mkdtemp(join(tmpdir(), 'moorage-attack-'));
+  const folder = join(parent, name);
+  try {
+    const licence = await readFile(join(paths.root, 'LICENSE'), 'utf8');
+    for (const [file, text] of Object.entries({ LICENSE: licence, ...files })) {
+      const path = join(folder, file);
+      await mkdir(dirname(path), { recursive: true });
+      // Written as `ls` shows a link.
+      await (text.startsWith('-> ') ? symlink(text.slice(3), path) : writeFile(path, text));
+    }
+    return await use(folder);
+  } finally {
+    await rm(parent, { recursive: true, force: true });
   }
 }

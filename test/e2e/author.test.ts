@@ -17,7 +17,7 @@ import {
   get,
   readApp,
   removeFiles,
-  runKubectl,
+  listPods,
   submit,
   waitFor,
   writeFiles,
@@ -82,11 +82,11 @@ function assertNoneFailed(what: string, { count, failures, longestMs }: RequestL
 }
 
 /** Pushes the folder, and requests nothing of the API. */
-async function push(): Promise<string> {
+async function push(): Promise<{ commit: string; repo: string }> {
   const snapshot = await takeSnapshot(folder);
   try {
-    await pushSnapshot(snapshot, name, await readInstallation());
-    return snapshot.commit;
+    const repo = await pushSnapshot(snapshot, name, await readInstallation());
+    return { commit: snapshot.commit, repo };
   } finally {
     await snapshot.remove();
   }
@@ -95,15 +95,21 @@ async function push(): Promise<string> {
 const refused = z.looseObject({ type: z.string() });
 
 test('a missing secret is named, set by its author, and the app goes live', async () => {
+  const { repo } = await push();
+  const json = { method: 'POST', headers: { 'content-type': 'application/json' } } as const;
+  const submitted = await get(new URL('/api/submit', baseUrl), { ...json, body: JSON.stringify({ repo }) });
+  assert.equal(submitted.status, 200, submitted.body);
+  // Each replica of the API sees the app a moment later.
+  const issued = await waitFor('a key', async () => {
+    const { body } = await get(new URL(`/api/apps/${name}/keys`, baseUrl), { method: 'POST' });
+    return z.looseObject({ key: z.string(), line: z.string() }).safeParse(JSON.parse(body)).data;
+  });
+  ({ key } = issued);
+  writeFileSync(join(folder, '.moorage-owner'), `${issued.line}\n`);
+  // The commit without the line is not built to its end.
   const { exitCode, all } = await submit(folder);
   assert.equal(exitCode, 1, all);
   assert.match(all, /API_TOKEN/);
-  const issued = z
-    .looseObject({ key: z.string(), line: z.string() })
-    .parse(JSON.parse((await get(new URL(`/api/apps/${name}/keys`, baseUrl), { method: 'POST' })).body));
-  ({ key } = issued);
-  writeFileSync(join(folder, '.moorage-owner'), `${issued.line}\n`);
-  assert.equal((await submit(folder)).exitCode, 1);
   const { missing } = z
     .looseObject({ missing: z.array(z.looseObject({ name: z.string() })) })
     .parse(JSON.parse(await ask('GET', '/secrets')));
@@ -141,14 +147,10 @@ test('a restart and another value of the secret fail no request', async () => {
 });
 
 async function readStart(): Promise<{ startedAt: string }> {
-  const pods = z
-    .object({ items: z.array(z.object({ metadata: z.object({ creationTimestamp: z.string() }) })) })
-    .parse(
-      JSON.parse(await runKubectl('get', 'pods', '-n', 'moorage-apps', '-l', `moorage.dev/app=${name}`, '-o', 'json')),
-    );
+  const pods = await listPods(`moorage.dev/app=${name}`);
   return {
     startedAt:
-      pods.items
+      pods
         .map(({ metadata }) => metadata.creationTimestamp)
         .sort()
         .at(-1) ?? '',
@@ -169,7 +171,7 @@ test('a push is built as soon as its webhook arrives', async () => {
     .looseObject({ url: z.string(), secret: z.string() })
     .parse(JSON.parse(await ask('POST', '/push-hook-secret')));
   writeFileSync(join(folder, 'app.py'), script('v2'));
-  const commit = await push();
+  const { commit } = await push();
   const body = JSON.stringify({ ref: 'refs/heads/main', after: commit });
   const signature = `sha256=${createHmac('sha256', hook.secret).update(body).digest('hex')}`;
   const sentAt = performance.now();
@@ -221,9 +223,12 @@ test('an app is suspended, resumed, deleted and restored, and the audit log has 
   await ask('POST', '/resume');
   await becomes(`v4 ${secret.length + 2}`);
   await ask('DELETE', '');
-  const { control } = z
-    .looseObject({ control: z.looseObject({ deleteAfter: z.string() }) })
-    .parse(JSON.parse(await ask('GET', '')));
+  const shown = z.looseObject({ control: z.looseObject({ deleteAfter: z.string() }) });
+  // The other replica of the API sees the change a moment later.
+  const { control } = await waitFor(
+    'the deletion to be shown',
+    async () => shown.safeParse(JSON.parse(await ask('GET', ''))).data,
+  );
   assert.ok(Date.parse(control.deleteAfter) > Date.now() + 3_600_000);
   await waitFor('the app to stop', async () => ((await get(appUrl(name))).status >= 500 ? true : undefined));
   await ask('POST', '/restore');

@@ -45,7 +45,7 @@ require('node:http').createServer(async (request, response) => {
 }).listen(process.env.PORT);
 `,
   'api/Dockerfile': `FROM python:3.13-slim-trixie
-RUN pip install --no-cache-dir redis
+RUN pip install --no-cache-dir --no-compile redis
 WORKDIR /srv
 COPY *.py ./
 USER 1000

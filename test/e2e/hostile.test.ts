@@ -79,7 +79,8 @@ const attempted = [...attempts.matchAll(/^attempt\('([^']+)'/gm)].map((match) =>
 
 describe('hostile authors', { concurrent: true }, () => {
   test('a build step gains no privileges, floods only its own log, and its failure is reported', async () => {
-    const flood = "import sys\nfor i in range(2_000_000): sys.stdout.write('\\x1b]' * 10 + 'x' * 80 + '\\n')\n";
+    // 40 MB, more than the limit that the log is checked against.
+    const flood = "import sys\nfor i in range(400_000): sys.stdout.write('\\x1b]' * 10 + 'x' * 80 + '\\n')\n";
     const files = {
       'attempts.py': attempts,
       'flood.py': flood,

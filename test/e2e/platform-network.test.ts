@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-import { waitFor, runKubectl } from '../support/cluster.ts';
+import { listPods, waitFor, runKubectl } from '../support/cluster.ts';
 
 const policies = z.object({
   items: z.array(z.object({ spec: z.object({ podSelector: z.strictObject({}), policyTypes: z.array(z.string()) }) })),
@@ -62,7 +62,8 @@ print(socket.gethostbyname('traefik.moorage-gateway.svc.cluster.local') != '')`;
   const text = await waitFor(
     'the pod to end',
     async () => {
-      const phase = await runKubectl('get', 'pod', name, '-n', 'default', '-o', 'jsonpath={.status.phase}');
+      const [pod] = await listPods(`run=${name}`, 'default');
+      const phase = pod?.status?.phase;
       return phase === 'Succeeded' || phase === 'Failed' ? await runKubectl('logs', name, '-n', 'default') : undefined;
     },
     120,

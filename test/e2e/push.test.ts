@@ -39,6 +39,8 @@ beforeAll(async () => {
   }
   await git('add', '.');
   await git('-c', 'user.name=a', '-c', 'user.email=a@b.test', 'commit', '--quiet', '--message', 'content');
+  // Each push sends what is packed here, and compresses nothing again.
+  await git('repack', '-a', '-d', '--quiet');
 });
 
 afterAll(() => rm(folder, { recursive: true }));

@@ -36,7 +36,7 @@ services:
 volumes: {db: {}}
 `;
 const dockerfile = `FROM python:3.13-slim-trixie
-RUN pip install --no-cache-dir 'psycopg[binary]' redis
+RUN pip install --no-cache-dir --no-compile 'psycopg[binary]' redis
 COPY app.py /srv/app.py
 USER 1000
 CMD ["python", "-u", "/srv/app.py"]

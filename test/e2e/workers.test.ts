@@ -199,7 +199,7 @@ describe('tools in workers', () => {
 
   test('converts a picture for which libvips uses temporary files', async () => {
     const large = await sharp({ create: { width: 6_000, height: 6_000, channels: 4, background: '#f00a' } })
-      .webp()
+      .webp({ effort: 0 })
       .toBuffer();
     const input = { data: large.toString('base64'), format: 'png', width: 4_000, height: 2_000, fit: 'cover' };
     const { status, body } = await tool('convert_image', input);

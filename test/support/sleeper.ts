@@ -96,8 +96,9 @@ export async function openEvents(url: URL): Promise<IncomingMessage> {
 }
 
 /** A connection after the change of protocol. */
-export async function openSocket(url: URL): Promise<Socket> {
+export async function openSocket(url: URL, headers: Readonly<Record<string, string>> = {}): Promise<Socket> {
   const asked = open(url, {
+    ...headers,
     connection: 'Upgrade',
     upgrade: 'websocket',
     'sec-websocket-version': '13',

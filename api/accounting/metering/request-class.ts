@@ -19,7 +19,8 @@ import type { GatewayRecord } from './gateway-record.ts';
  * The classes, in the order in which they are tried; the first that holds is the record's.
  * - `refused`: the host is not that of an app.
  * - `platform`: the host is that of the API, which meters its calls itself.
- * - `wake`: the page that is shown while an app wakes answered, not the app.
+ * - `wake`: the activator answered, not the app: with the page that is shown while an app wakes, or because the app is
+ *   protected and the visitor was not admitted.
  * - `probe`: this installation looked at the app: a user agent of ours, from an address inside.
  * - `call`: the API called for an agent; that is metered there.
  * - `free`: the author says so (`metering.free`).

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { readConfig } from '../../../lib/config.ts';
 import { defineSetting, kinds, valueTypes } from '../../../lib/settings.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
-import type { AppIndex } from '../../apps/index.ts';
+import type { AppIndex, AuthorNews } from '../../apps/index.ts';
 import { type LedgerHandle, type Money, moneyField, type PriceList } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import type { Tool } from '../../tools/index.ts';
@@ -14,6 +14,7 @@ import {
   createLineEndpoint,
   createStatementEndpoints,
 } from './author-endpoints.ts';
+import { listAuthorNews } from './author-news.ts';
 import { createPricesEndpoint, recordPrices } from './prices.ts';
 import { startPosting } from './statement.ts';
 
@@ -31,6 +32,8 @@ export interface RevenueOptions {
 
 export interface Revenue {
   readonly endpoints: readonly Endpoint[];
+  /** Statements that became ready and payouts, of the last week. */
+  readonly listAuthorNews: () => Promise<readonly AuthorNews[]>;
 }
 
 export function startRevenue(options: RevenueOptions): Revenue {
@@ -52,6 +55,7 @@ export function startRevenue(options: RevenueOptions): Revenue {
     database: () => ledger.get().database,
   };
   return {
+    listAuthorNews: async () => listAuthorNews(ledger.get().database, settings.disputeDays),
     endpoints: [
       createPricesEndpoint({ prices, tools, noticeDays, promotionBudget: settings.promotionBudget }),
       ...createAuthorEndpoints(services),

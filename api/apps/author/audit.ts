@@ -1,14 +1,21 @@
-// The audit log of an app: who did what with it, when, and with which author key. Rows are added and never changed.
+// The audit log of an app: who did what with it, when, and with which author key or token. Rows are added and never changed.
 import { z } from 'zod';
 import { type OpenLedger, prefixStatements } from '../../billing/index.ts';
+
+/** Who does something. */
+export interface Actor {
+  /** First digits of the hash of an author key, or a kind, a colon and an id. */
+  readonly id: string;
+  /** What its owner calls it; a key has no name. */
+  readonly name?: string | undefined;
+}
 
 /** An action before it is carried out. */
 export interface ActionRecord {
   /** UID of the app. */
   readonly app: string;
   readonly slug: string;
-  /** First digits of the hash of the author key. */
-  readonly actor: string;
+  readonly actor: Actor;
   /** Like `restart` or `set-secret`. */
   readonly action: string;
   /** What was changed, without secret values. */
@@ -22,6 +29,7 @@ const row = z.object({
   id: z.coerce.string(),
   at: z.date(),
   actor: z.string(),
+  actor_name: z.string().nullable(),
   action: z.string(),
   detail: z.record(z.string(), z.unknown()),
   outcome: z.enum(['accepted', 'failed']),
@@ -32,12 +40,12 @@ export type AuditEntry = z.output<typeof row>;
 const statements = {
   add: defineStatement(
     'add',
-    `insert into author.action (app, slug, actor, action, detail, outcome, request) values ($1, $2, $3, $4, $5, $6, $7)`,
+    `insert into author.action (app, slug, actor, actor_name, action, detail, outcome, request) values ($1, $2, $3, $4, $5, $6, $7, $8)`,
     z.unknown(),
   ),
   list: defineStatement(
     'list',
-    `select id, at, actor, action, detail, outcome, request from author.action
+    `select id, at, actor, actor_name, action, detail, outcome, request from author.action
       where app = $1 and ($2::bigint is null or id < $2) order by id desc limit $3`,
     row,
   ),
@@ -73,6 +81,7 @@ export class AuditLog {
   }
 
   async #add({ app, slug, actor, action, detail, request }: ActionRecord, outcome: string): Promise<void> {
-    await this.#database().query(statements.add, [app, slug, actor, action, JSON.stringify(detail), outcome, request]);
+    const values = [app, slug, actor.id, actor.name ?? null, action, JSON.stringify(detail), outcome, request];
+    await this.#database().query(statements.add, values);
   }
 }

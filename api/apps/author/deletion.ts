@@ -41,13 +41,13 @@ function createDeleteEndpoint(
     tag: 'apps',
     summary: 'Delete an app',
     description:
-      'Suspends the app now, and deletes it after a grace period, in which it can be restored. It is offered to nobody meanwhile. Its volumes are kept for a while after that, as the installation keeps those of every deleted app. Deleting it again does not change the time. Needs an author key.',
+      'Suspends the app now, and deletes it after a grace period, in which it can be restored. It is offered to nobody meanwhile. Its volumes are kept for a while after that, as the installation keeps those of every deleted app. Deleting it again does not change the time.',
     params: slugParams,
     output: actionView.extend({ delete_after: z.string().describe('When it is deleted, RFC 3339.') }),
     outputDescription: 'The app is suspended, and deleted at that time.',
     problems: changeProblems,
     handler: async ({ params: { slug } }, context) => {
-      const app = await access.act(slug, context, { action: 'delete' }, (authorized) =>
+      const app = await access.act(slug, context, { operation: 'deleteApp', action: 'delete' }, (authorized) =>
         writeControl(authorized.app, ({ deleteAfter }) =>
           deleteAfter === undefined ? { deleteAfter: new Date(now().getTime() + graceMs).toISOString() } : {},
         ),
@@ -69,14 +69,13 @@ function createRestoreEndpoint(services: AuthorServices): Endpoint {
     operation: 'restoreApp',
     tag: 'apps',
     summary: 'Restore a deleted app',
-    description:
-      'Takes a deletion back within its grace period. An app that was suspended before stays suspended. Needs an author key.',
+    description: 'Takes a deletion back within its grace period. An app that was suspended before stays suspended.',
     params: slugParams,
     output: actionView,
     outputDescription: 'The deletion is cancelled.',
     problems: changeProblems,
     handler: async ({ params: { slug } }, context) => {
-      const app = await changeControl(services, slug, context, { action: 'restore' }, () => ({
+      const app = await changeControl(services, slug, context, { operation: 'restoreApp', action: 'restore' }, () => ({
         deleteAfter: undefined,
       }));
       const rest =
@@ -109,7 +108,7 @@ function createExportEndpoint({ access, audit, site, now = () => new Date() }: A
     tag: 'apps',
     summary: 'Export the record of an app',
     description:
-      'A JSON document with what belongs to the author: repository, control, effective settings, names of secrets, releases, history and audit log. It has no secret values and no files of volumes. Needs an author key.',
+      'A JSON document with what belongs to the author: repository, control, effective settings, names of secrets, releases, history and audit log. It has no secret values and no files of volumes.',
     params: slugParams,
     output: exportView,
     outputDescription: 'The record, to be saved as a file.',
@@ -118,7 +117,7 @@ function createExportEndpoint({ access, audit, site, now = () => new Date() }: A
     problems: [...readingProblems, ledgerUnconfigured, ledgerUnavailable],
     head: 'as GET',
     handler: async ({ params: { slug } }, context) => {
-      const { app } = access.identify(slug, context);
+      const { app } = await access.identify(slug, context, 'exportApp');
       const entries = await audit.list(app.metadata.uid, exportedEntries);
       const { repository, control, releases } = toAppView(app, site);
       const record = {

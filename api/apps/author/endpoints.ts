@@ -12,6 +12,8 @@ import { describeStatus, resolveUrl } from '../status-view.ts';
 import { actionProblems, readingProblems, unknownApp } from '../problems.ts';
 import { type ActionName, type AuthorAccess, formatAppKeyLine } from './access.ts';
 import type { AuditEntry, AuditLog } from './audit.ts';
+import type { AuthorOperation } from './scopes.ts';
+import type { TokenStore } from './tokens.ts';
 import type { ControlChange, RequestAnnotations, WriteControl } from './control.ts';
 
 export interface AuthorServices {
@@ -19,6 +21,7 @@ export interface AuthorServices {
   readonly site: AppsSite;
   readonly access: AuthorAccess;
   readonly audit: AuditLog;
+  readonly tokens: TokenStore;
   readonly writeControl: WriteControl;
   /** Creates a Secret, and never changes one that exists. @throws ApiError (409 if the name is taken) */
   readonly createSecret: (manifest: Manifest) => Promise<void>;
@@ -112,6 +115,20 @@ export const releaseView = z.object({
   pinned: z.boolean().describe('Whether its commit is pinned: the newest release of it runs, and nothing newer.'),
 });
 
+/** What the author may see of spec.control: hashes of keys and of the password stay out of it. */
+const ownControl = z.object({
+  suspended: z.boolean().optional(),
+  restartedAt: z.string().optional(),
+  release: z.string().optional(),
+  deleteAfter: z.string().optional(),
+  replicas: z.int().optional(),
+  idleAfter: z.string().optional(),
+  healthPath: z.string().optional(),
+  env: z.array(z.object({ name: z.string(), value: z.string() })).optional(),
+  secrets: z.array(z.object({ name: z.string(), version: z.int() })).optional(),
+  access: z.string().optional(),
+});
+
 export const ownAppView = z.object({
   slug: z.string(),
   repository: z.string(),
@@ -119,20 +136,13 @@ export const ownAppView = z.object({
   message: z.string().describe('The status in a sentence.'),
   url: z.string(),
   suspended: z.boolean(),
-  control: z
-    .object({
-      suspended: z.boolean().optional(),
-      restartedAt: z.string().optional(),
-      release: z.string().optional(),
-      deleteAfter: z.string().optional(),
-      replicas: z.int().optional(),
-      idleAfter: z.string().optional(),
-      healthPath: z.string().optional(),
-      env: z.array(z.object({ name: z.string(), value: z.string() })).optional(),
-      secrets: z.array(z.object({ name: z.string(), version: z.int() })).optional(),
-    })
-    .describe('What the author has set without a commit. Of secrets, the names and versions alone.'),
+  control: ownControl.describe('What the author has set without a commit. Of secrets, the names and versions alone.'),
   releases: z.array(releaseView).describe('Kept releases, the newest first.'),
+  allowed: z
+    .array(z.string())
+    .describe(
+      'What the key or token of the request may do: the scopes of a token, or all of them, `owner` and, with a key, `key`.',
+    ),
 });
 
 function createAppEndpoint({ access, site }: AuthorServices): Endpoint {
@@ -142,18 +152,21 @@ function createAppEndpoint({ access, site }: AuthorServices): Endpoint {
     operation: 'getOwnApp',
     tag: 'apps',
     summary: 'Get the private side of an app',
-    description: 'What the author has set, and the kept releases. Needs an author key.',
+    description: 'What the author has set, and the kept releases.',
     params: slugParams,
     output: ownAppView,
     outputDescription: 'The app as its author sees it.',
     returnsCallerData: true,
     problems: readingProblems,
     head: 'as GET',
-    handler: async ({ params }, context) => Promise.resolve(toAppView(access.identify(params.slug, context).app, site)),
+    handler: async ({ params }, context) => {
+      const { app, scopes } = await access.identify(params.slug, context, 'getOwnApp');
+      return { ...toAppView(app, site), allowed: [...scopes] };
+    },
   });
 }
 
-export function toAppView(app: App, site: AppsSite): z.input<typeof ownAppView> {
+export function toAppView(app: App, site: AppsSite): Omit<z.input<typeof ownAppView>, 'allowed'> {
   const status = toPublicStatus(app);
   const url = resolveUrl(app, site);
   const { releases = [], served } = app.status ?? {};
@@ -164,7 +177,7 @@ export function toAppView(app: App, site: AppsSite): z.input<typeof ownAppView> 
     message: describeStatus(status, url, app.status?.source?.commit),
     url,
     suspended: isSuspended(app.spec),
-    control: app.spec.control ?? {},
+    control: ownControl.parse(app.spec.control ?? {}),
     releases: releases.map(({ commit, image, readyAt, goodAt, crashedAt }) => ({
       commit,
       ready_at: readyAt,
@@ -179,7 +192,10 @@ export function toAppView(app: App, site: AppsSite): z.input<typeof ownAppView> 
 export const auditEntryView = z.object({
   id: z.string(),
   at: z.string().describe('RFC 3339.'),
-  actor: z.string().describe('First 12 digits of the hash of the author key.'),
+  actor: z
+    .string()
+    .describe('Who did it: the first 12 digits of the hash of an author key, or `token:` and the id of a token.'),
+  actor_name: z.string().optional().describe('Name of the token.'),
   action: z.string(),
   detail: z.record(z.string(), z.unknown()).describe('What was changed, without secret values.'),
   outcome: z
@@ -193,8 +209,8 @@ export const auditView = z.object({
   next: z.string().optional().describe('`before` of the next page, if there may be one.'),
 });
 
-export function toAuditEntryView({ at, ...entry }: AuditEntry): z.input<typeof auditEntryView> {
-  return { ...entry, at: at.toISOString() };
+export function toAuditEntryView({ at, actor_name: name, ...entry }: AuditEntry): z.input<typeof auditEntryView> {
+  return { ...entry, at: at.toISOString(), actor_name: name ?? undefined };
 }
 
 function createAuditEndpoint({ access, audit }: AuthorServices): Endpoint {
@@ -204,8 +220,7 @@ function createAuditEndpoint({ access, audit }: AuthorServices): Endpoint {
     operation: 'getAuditLog',
     tag: 'apps',
     summary: 'List what was done with an app',
-    description:
-      'Every action of an author: what, when, with which key, and in which request. Newest first. Needs an author key.',
+    description: 'Every action of an author: what, when, with which key or token, and in which request. Newest first.',
     params: slugParams,
     query: z.strictObject({
       limit: z.coerce.number().int().min(1).max(200).default(50).describe('Entries, from 1 to 200; default 50.'),
@@ -221,7 +236,7 @@ function createAuditEndpoint({ access, audit }: AuthorServices): Endpoint {
     problems: [...readingProblems, ledgerUnconfigured, ledgerUnavailable],
     head: 'as GET',
     handler: async ({ params, query }, context) => {
-      const { app } = access.identify(params.slug, context);
+      const { app } = await access.identify(params.slug, context, 'getAuditLog');
       const entries = await audit.list(app.metadata.uid, query.limit, query.before);
       return {
         entries: entries.map(toAuditEntryView),
@@ -235,7 +250,7 @@ function createAuditEndpoint({ access, audit }: AuthorServices): Endpoint {
 interface SimpleAction {
   /** Last segment of its path, and its name in the audit log. */
   readonly name: string;
-  readonly operation: string;
+  readonly operation: AuthorOperation;
   readonly summary: string;
   readonly description: string;
   readonly message: string;
@@ -253,13 +268,13 @@ function createActionEndpoint(services: AuthorServices, action: SimpleAction): E
     operation,
     tag: 'apps',
     summary,
-    description: `${description} Needs an author key.`,
+    description,
     params: slugParams,
     output: actionView,
     outputDescription: 'The action was accepted. Follow it with the status of the app.',
     problems: changeProblems,
     handler: async ({ params }, context) => {
-      await changeControl(services, params.slug, context, { action: name }, change);
+      await changeControl(services, params.slug, context, { operation, action: name }, change);
       return { slug: params.slug, message };
     },
   });

@@ -53,7 +53,7 @@ export function createPreviewEndpoint({ access, apps, site }: PreviewServices): 
     tag: 'apps',
     summary: 'List the previews of an app',
     description:
-      'The pull requests and branches that run next to the app, with what is in production. `previews` in moorage.yaml of the default branch switches them on. Needs an author key.',
+      'The pull requests and branches that run next to the app, with what is in production. `previews` in moorage.yaml of the default branch switches them on.',
     params: slugParams,
     output: previewsView,
     outputDescription: 'Production and the previews.',
@@ -61,8 +61,8 @@ export function createPreviewEndpoint({ access, apps, site }: PreviewServices): 
     problems: readingProblems,
     head: 'as GET',
     handler: async ({ params }, context) => {
-      const { app } = access.identify(params.slug, context);
-      return Promise.resolve(toPreviewsView(app, apps.listPreviews(app), site));
+      const { app } = await access.identify(params.slug, context, 'listPreviews');
+      return toPreviewsView(app, apps.listPreviews(app), site);
     },
   });
 }

@@ -8,19 +8,18 @@ import { annotations } from '../../../crds/names.ts';
 import { isChosenBranch } from '../../../crds/previews.ts';
 import { isCommitId } from '../../../lib/git/git.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { derivePurposeKey, isSameSecret } from '../../../lib/sealed-text.ts';
+import { isSameSecret } from '../../../lib/sealed-text.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
+import { ledgerUnavailable } from '../../billing/index.ts';
 import { clusterUnavailable, defineEndpoint, type Endpoint, rawBody } from '../../http/index.ts';
 import { type App, getApp, readRepository } from '../hosted-apps.ts';
 import { beingRemoved, hooksUnconfigured, tooManyWrongKeys, unknownApp, wrongHookSignature } from '../problems.ts';
 import type { WriteControl } from './control.ts';
-import { changeProblems, slugParams, type AuthorServices } from './endpoints.ts';
+import { slugParams, type AuthorServices } from './endpoints.ts';
 import { readPreviews } from './previews.ts';
+import { createHookSecretEndpoints, type HookSecretOptions, listHookSecrets } from './push-hook-secrets.ts';
 
-export interface PushHookOptions {
-  readonly baseUrl: string;
-  /** The secrets of hooks are derived from it; without it, there are none. */
-  readonly secret: string | undefined;
+export interface PushHookOptions extends HookSecretOptions {
   readonly polls: PushPolls;
 }
 
@@ -28,51 +27,10 @@ export interface PushHookOptions {
 const bodyLimit = 1_048_576;
 
 export function createPushHookEndpoints(services: AuthorServices, options: PushHookOptions): Endpoint[] {
-  return [createSecretEndpoint(services, options), createHookEndpoint(services, options)];
+  return [...createHookSecretEndpoints(services, options), createHookEndpoint(services, options)];
 }
 
-function createSecretEndpoint({ access }: AuthorServices, { baseUrl, secret }: PushHookOptions): Endpoint {
-  return defineEndpoint({
-    method: 'POST',
-    path: '/api/apps/{slug}/push-hook-secret',
-    operation: 'getPushHookSecret',
-    tag: 'apps',
-    summary: 'Get the address and the secret of the push hook',
-    description:
-      'With them, a git forge reports each push, and the commit is built immediately. The secret belongs to this app and is the same each time; it can request a look at the repository and nothing else. Needs an author key.',
-    params: slugParams,
-    output: z.object({
-      url: z.string(),
-      secret: z.string(),
-      setup: z
-        .record(z.string(), z.string())
-        .describe('Where to enter them, by forge: github, gitlab, gitea, forgejo and generic.'),
-    }),
-    outputDescription: 'The address, the secret, and where to enter them.',
-    problems: [...changeProblems, hooksUnconfigured],
-    handler: async ({ params: { slug } }, context) =>
-      access.act(slug, context, { action: 'show-push-hook-secret' }, ({ app }) => {
-        const hookSecret = derivePushHookSecret(app.metadata.uid, assertConfigured(secret));
-        const url = `${baseUrl}/api/apps/${slug}/push-hook`;
-        return Promise.resolve({ url, secret: hookSecret, setup: describeSetup(url) });
-      }),
-  });
-}
-
-function describeSetup(url: string): Record<string, string> {
-  const form =
-    'Payload URL or Target URL: url. Content type: application/json. Secret: secret. Trigger: push events, and pull requests if they have previews.';
-  return {
-    github: `Repository, Settings, Webhooks, Add webhook. ${form}`,
-    gitlab:
-      'Project, Settings, Webhooks, Add new webhook. URL: url. Secret token: secret. Trigger: push events, and merge requests if they have previews.',
-    gitea: `Repository, Settings, Webhooks, Add Webhook, Gitea. ${form}`,
-    forgejo: `Repository, Settings, Webhooks, Add webhook, Forgejo. ${form}`,
-    generic: `After a push: curl -X POST -H "Authorization: Bearer $SECRET" ${url}. Or send X-Moorage-Signature: sha256=<HMAC-SHA256 of the body by the secret, in hexadecimal>.`,
-  };
-}
-
-function createHookEndpoint({ access, apps }: AuthorServices, { secret, polls }: PushHookOptions): Endpoint {
+function createHookEndpoint({ access, apps }: AuthorServices, options: PushHookOptions): Endpoint {
   return defineEndpoint({
     method: 'POST',
     path: '/api/apps/{slug}/push-hook',
@@ -91,13 +49,17 @@ function createHookEndpoint({ access, apps }: AuthorServices, { secret, polls }:
       reason: z.string().optional().describe('Why it is not, or why its newest commit is not deployed.'),
     }),
     outputDescription: 'The event was received.',
-    problems: [unknownApp, wrongHookSignature, tooManyWrongKeys, beingRemoved, hooksUnconfigured, clusterUnavailable],
+    problems: [
+      ...[unknownApp, wrongHookSignature, tooManyWrongKeys, beingRemoved, hooksUnconfigured, clusterUnavailable],
+      ledgerUnavailable,
+    ],
     handler: async ({ params: { slug }, body }, context) => {
       const app = getApp(apps, slug);
       const { uid } = app.metadata;
       // A forge sends the hooks of all its users from a few networks: a wrong secret of one app must not stop the others.
       access.assertWithinLimit(context, uid);
-      if (!isSigned(context.headers, body, derivePushHookSecret(uid, assertConfigured(secret)))) {
+      const secrets = await listHookSecrets(uid, options);
+      if (!secrets.some((secret) => isSigned(context.headers, body, secret))) {
         access.countWrongKey(context, uid);
         throw new Problem(
           wrongHookSignature,
@@ -106,30 +68,13 @@ function createHookEndpoint({ access, apps }: AuthorServices, { secret, polls }:
       }
       const reason = findReasonToIgnore(app, readPush(context.headers, body));
       if (reason !== undefined) return { polled: false, reason };
-      await polls.request(app);
+      await options.polls.request(app);
       const pinned = app.spec.control?.release;
       return pinned === undefined
         ? { polled: true }
         : { polled: true, reason: `Commit ${pinned.slice(0, 7)} is pinned, so that no newer one is deployed.` };
     },
   });
-}
-
-function assertConfigured(secret: string | undefined): string {
-  if (secret !== undefined) return secret;
-  throw new Problem(hooksUnconfigured, 'This installation offers no push hooks. New commits are found by polling.');
-}
-
-// The secret and the signatures.
-
-/** Part of every derived secret: another version would replace all of them. */
-const secretVersion = 1;
-
-/** Derives the secret of an app's push hook, so that none is stored. @param secret of the installation, at least 32 characters */
-export function derivePushHookSecret(uid: string, secret: string): string {
-  return createHmac('sha256', derivePurposeKey(secret, 'moorage push hook 1'))
-    .update(`${secretVersion}\n${uid}`)
-    .digest('hex');
 }
 
 /** Headers with an HMAC-SHA256 of the body, in hexadecimal, some of them after `sha256=`. */

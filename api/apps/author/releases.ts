@@ -24,7 +24,7 @@ function createRollbackEndpoint({ access, writeControl }: AuthorServices): Endpo
     operation: 'rollBackApp',
     tag: 'apps',
     summary: 'Roll back to a kept release',
-    description: `Runs the image and the settings of a kept release, without a build, and pins it: until the next deploy, no other commit is built or deployed. The last ${keptReleases} releases that have served are kept, and a pinned one for as long as it is pinned. The release that serves can be pinned too. Needs an author key.`,
+    description: `Runs the image and the settings of a kept release, without a build, and pins it: until the next deploy, no other commit is built or deployed. The last ${keptReleases} releases that have served are kept, and a pinned one for as long as it is pinned. The release that serves can be pinned too.`,
     params: slugParams,
     body: z.strictObject({
       commit: z
@@ -36,7 +36,7 @@ function createRollbackEndpoint({ access, writeControl }: AuthorServices): Endpo
     outputDescription: 'The release is pinned. Follow its rollout with the status of the app.',
     problems: [...changeProblems, releaseNotKept],
     handler: async ({ params: { slug }, body }, context) => {
-      const name = { action: 'rollback', detail: { commit: body.commit } };
+      const name = { operation: 'rollBackApp', action: 'rollback', detail: { commit: body.commit } } as const;
       const commit = await access.act(slug, context, name, async ({ app }) => {
         const release = findKeptCommit(app, body.commit);
         await writeControl(app, () => ({ release }));
@@ -70,7 +70,7 @@ function createDeployEndpoint(services: AuthorServices): Endpoint {
     tag: 'apps',
     summary: 'Deploy the newest commit',
     description:
-      'Removes the pin of a release, if there is one, and looks for a new commit now. What serves stays until the newest commit is ready. Needs an author key.',
+      'Removes the pin of a release, if there is one, and looks for a new commit now. What serves stays until the newest commit is ready.',
     params: slugParams,
     output: actionView,
     outputDescription: 'The deploy was accepted. Follow it with the status of the app.',
@@ -80,7 +80,7 @@ function createDeployEndpoint(services: AuthorServices): Endpoint {
         services,
         slug,
         context,
-        { action: 'deploy' },
+        { operation: 'deployApp', action: 'deploy' },
         () => ({ release: undefined }),
         (_stored, now) => ({ [annotations.poll]: now.toISOString() }),
       );
@@ -97,7 +97,7 @@ function createRebuildEndpoint(services: AuthorServices): Endpoint {
     tag: 'apps',
     summary: 'Build the newest commit again',
     description:
-      'Builds the newest commit again, for example with a newer base image, and deploys it. What serves stays until the new image is ready. At most once a minute. Needs an author key.',
+      'Builds the newest commit again, for example with a newer base image, and deploys it. What serves stays until the new image is ready. At most once a minute.',
     params: slugParams,
     body: z.strictObject({
       cache: z
@@ -113,7 +113,7 @@ function createRebuildEndpoint(services: AuthorServices): Endpoint {
         services,
         slug,
         context,
-        { action: 'rebuild', detail: { cache: body.cache } },
+        { operation: 'rebuildApp', action: 'rebuild', detail: { cache: body.cache } },
         () => ({}),
         (stored, now) => requestRebuild(stored, now, !body.cache),
       );

@@ -68,7 +68,7 @@ function createListEndpoint({ access }: AuthorServices): Endpoint {
     tag: 'apps',
     summary: 'List the secrets of an app',
     description:
-      'Names and versions of the secrets that the author has set, never their values, and the variables that the review or a crash of the app names as missing. Needs an author key.',
+      'Names and versions of the secrets that the author has set, never their values, and the variables that the review or a crash of the app names as missing.',
     params: slugParams,
     output: secretsView,
     outputDescription: 'The names.',
@@ -76,8 +76,8 @@ function createListEndpoint({ access }: AuthorServices): Endpoint {
     problems: readingProblems,
     head: 'as GET',
     handler: async ({ params }, context) => {
-      const { app } = access.identify(params.slug, context);
-      return Promise.resolve({ secrets: app.spec.control?.secrets ?? [], missing: listMissingVariables(app) });
+      const { app } = await access.identify(params.slug, context, 'listSecrets');
+      return { secrets: app.spec.control?.secrets ?? [], missing: listMissingVariables(app) };
     },
   });
 }
@@ -90,7 +90,7 @@ function createSetEndpoint(services: AuthorServices): Endpoint {
     tag: 'apps',
     summary: 'Set a secret of an app',
     description:
-      'Stores the value of an environment variable, which no endpoint shows, and replaces the pods of the app one after another. A variable of the same name in moorage.yaml or in the settings is replaced. Needs an author key.',
+      'Stores the value of an environment variable, which no endpoint shows, and replaces the pods of the app one after another. A variable of the same name in moorage.yaml or in the settings is replaced.',
     params: secretParams,
     body: secretBody,
     bodyLimit,
@@ -98,8 +98,11 @@ function createSetEndpoint(services: AuthorServices): Endpoint {
     outputDescription: 'The secret was stored. Follow the restart with the status of the app.',
     problems: [...changeProblems, settingRefused],
     handler: async ({ params: { slug, name }, body: { value } }, context) => {
-      const version = await services.access.act(slug, context, { action: 'set-secret', detail: { name } }, ({ app }) =>
-        setSecret(services, app, name, value),
+      const version = await services.access.act(
+        slug,
+        context,
+        { operation: 'setSecret', action: 'set-secret', detail: { name } },
+        ({ app }) => setSecret(services, app, name, value),
       );
       return {
         name,
@@ -118,14 +121,17 @@ function createDeleteEndpoint(services: AuthorServices): Endpoint {
     tag: 'apps',
     summary: 'Delete a secret of an app',
     description:
-      'Removes the variable, and replaces the pods of the app one after another. The value is deleted once no pod uses it any more. Needs an author key.',
+      'Removes the variable, and replaces the pods of the app one after another. The value is deleted once no pod uses it any more.',
     params: secretParams,
     output: z.object({ name: z.string(), message: z.string() }),
     outputDescription: 'The secret was removed. Follow the restart with the status of the app.',
     problems: [...changeProblems, unknownSecret],
     handler: async ({ params: { slug, name } }, context) => {
-      await services.access.act(slug, context, { action: 'delete-secret', detail: { name } }, ({ app }) =>
-        services.writeControl(app, (control) => removeSecret(control, name)),
+      await services.access.act(
+        slug,
+        context,
+        { operation: 'deleteSecret', action: 'delete-secret', detail: { name } },
+        ({ app }) => services.writeControl(app, (control) => removeSecret(control, name)),
       );
       return { name, message: `${name} is removed. The app restarts without it. Its value is deleted after that.` };
     },

@@ -73,14 +73,14 @@ export function createSettingEndpoints(services: AuthorServices): Endpoint[] {
       operation: 'getSettings',
       tag: 'apps',
       summary: 'Get the settings of an app that need no commit',
-      description: 'What the author has set with PUT /api/apps/{slug}/settings. Needs an author key.',
+      description: 'What the author has set with PUT /api/apps/{slug}/settings.',
       params: slugParams,
       output: settingsView,
       outputDescription: 'The settings.',
       returnsCallerData: true,
       problems: readingProblems,
       head: 'as GET',
-      handler: async ({ params }, context) => Promise.resolve(toView(access.identify(params.slug, context).app)),
+      handler: async ({ params }, context) => toView((await access.identify(params.slug, context, 'getSettings')).app),
     }),
     defineEndpoint({
       method: 'PUT',
@@ -89,7 +89,7 @@ export function createSettingEndpoints(services: AuthorServices): Endpoint[] {
       tag: 'apps',
       summary: 'Change settings of an app without a commit',
       description:
-        'Sets the given settings, and leaves the others. null removes one, so that moorage.yaml or the default counts again. Pods are replaced one after another if they must change. Needs an author key.',
+        'Sets the given settings, and leaves the others. null removes one, so that moorage.yaml or the default counts again. Pods are replaced one after another if they must change.',
       params: slugParams,
       body: settingsBody,
       output: settingsView.extend({ message: z.string() }),
@@ -99,7 +99,7 @@ export function createSettingEndpoints(services: AuthorServices): Endpoint[] {
         const changed = await access.act(
           params.slug,
           context,
-          { action: 'change-settings', detail: describeChange(body) },
+          { operation: 'changeSettings', action: 'change-settings', detail: describeChange(body) },
           ({ app }) => {
             assertAllowed(app, body, maximumReplicas);
             return writeControl(app, (control) => applySettings(control, body));

@@ -1,14 +1,17 @@
 // Starts what authors run their apps with: their access, the audit log, and all endpoints of an app's private side.
 import type { AppsSite } from '../../../crds/names.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
-import type { LedgerHandle } from '../../billing/index.ts';
+import type { LedgerHandle, OpenLedger } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import type { Fetcher } from '../../tools/index.ts';
 import type { App, AppIndex } from '../hosted-apps.ts';
 import { rememberSecret } from '../logs/fingerprints.ts';
 import { type LogSettings, startLogs } from '../logs/start.ts';
 import type { MailSettings } from '../notifications/mail.ts';
-import { type NotificationTimes, startNotifications } from '../notifications/start.ts';
+import { type NotificationsOptions, type NotificationTimes, startNotifications } from '../notifications/start.ts';
+import { Accounts } from '../sign-in/accounts.ts';
+import type { SignInProvider } from '../sign-in/config.ts';
+import { createSignInEndpoints, SignIn } from '../sign-in/flow.ts';
 import { AuthorAccess, type AuthorAccessOptions } from './access.ts';
 import { AuditLog } from './audit.ts';
 import type { WriteControl } from './control.ts';
@@ -16,9 +19,15 @@ import { createDeletionEndpoints } from './deletion.ts';
 import { type AuthorServices, createAuthorAppEndpoints } from './endpoints.ts';
 import { createPreviewEndpoint } from './previews.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
+import { HookVersions } from './push-hook-secrets.ts';
 import { createReleaseEndpoints } from './releases.ts';
+import { applyPermissions } from './scopes.ts';
 import { createSecretEndpoints } from './secrets.ts';
+import { createTaskEndpoints, getRun } from '../tasks/endpoints.ts';
+import { TaskRunStore } from '../tasks/run-store.ts';
 import { createSettingEndpoints } from './settings.ts';
+import { createTokenEndpoints, TokenStore } from './tokens.ts';
+import { createVisitorEndpoints } from './visitors.ts';
 
 /** What the cluster does for authors. */
 export interface AuthorCluster {
@@ -47,6 +56,10 @@ export interface AuthorSideOptions {
   readonly callerSalt: string;
   readonly ledger: LedgerHandle;
   readonly fetcher: Fetcher;
+  /** Statements and payouts of the last week. */
+  readonly listAuthorNews: NotificationsOptions['listAuthorNews'];
+  /** Forges with whose accounts authors sign in. */
+  readonly signInProviders: readonly SignInProvider[];
   /** For tests. */
   readonly notificationTimes?: Partial<NotificationTimes> | undefined;
   readonly log: Logger;
@@ -55,20 +68,39 @@ export interface AuthorSideOptions {
 
 export interface AuthorSide {
   readonly endpoints: readonly Endpoint[];
+  /** undefined without providers. */
+  readonly signIn: SignIn | undefined;
   /** Begins to notice and deliver events. Call it once the cache has every app. */
   start(): void;
   stop(): Promise<void>;
 }
 
+/** Between two copies of the runs of tasks into the database. */
+const recordMs = 5_000;
+
 /** @param cluster undefined without one: then there are no endpoints */
 export function startAuthorSide(cluster: AuthorCluster | undefined, site: AuthorSideOptions): AuthorSide {
-  if (cluster === undefined) return { endpoints: [], start: () => undefined, stop: () => Promise.resolve() };
+  if (cluster === undefined) {
+    return { endpoints: [], signIn: undefined, start: () => undefined, stop: () => Promise.resolve() };
+  }
   const options = { ...site, ...cluster };
   const { lookUpKeys, writeControl, apps, baseUrl, secret, deleteGraceMs, ledger, log } = options;
-  const audit = new AuditLog(() => ledger.get().database);
-  const access = new AuthorAccess({ apps, lookUpKeys, audit });
+  const database = (): OpenLedger['database'] => ledger.get().database;
+  const audit = new AuditLog(database);
+  const tokens = new TokenStore(database);
+  const { signInProviders: providers } = options;
+  const accounts = new Accounts(providers, options.callerSalt);
+  const signIn = new SignIn({ providers, accounts, baseUrl, database, log });
+  const access = new AuthorAccess({ apps, lookUpKeys, tokens, accounts, audit });
   const polls = new PushPolls({ writeControl, log });
-  const logs = options.logs && startLogs({ ...options.logs, ...{ apps, access, ledger, log } });
+  const versions = new HookVersions(database);
+  const runs = new TaskRunStore(database);
+  const logs =
+    options.logs &&
+    startLogs({
+      ...options.logs,
+      ...{ apps, access, ledger, log, getRun: async (app, id) => getRun({ store: runs }, app, id) },
+    });
   const logKey = options.logs?.key;
   const storeFingerprint =
     logKey === undefined
@@ -77,26 +109,38 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
           rememberSecret(ledger.get().database, app.metadata.uid, name, value, logKey);
   const services: AuthorServices = {
     ...options,
-    ...{ access, audit, rememberSecret: options.rememberSecret ?? storeFingerprint },
+    ...{ access, audit, tokens, rememberSecret: options.rememberSecret ?? storeFingerprint },
   };
   const notifications = startNotifications({
     ...options,
     ...{ access, mail: options.mail, secret: options.callerSalt, times: options.notificationTimes },
   });
   return {
-    endpoints: [
+    signIn: providers.length === 0 ? undefined : signIn,
+    endpoints: applyPermissions([
       ...createAuthorAppEndpoints(services),
       ...createReleaseEndpoints(services),
       createPreviewEndpoint({ access, ...{ apps, site: options.site } }),
       ...createSecretEndpoints(services),
       ...createSettingEndpoints(services),
+      ...createVisitorEndpoints(services),
+      ...createTaskEndpoints({ ...services, store: runs }),
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
-      ...createPushHookEndpoints(services, { baseUrl, secret, polls }),
+      ...createPushHookEndpoints(services, { baseUrl, secret, polls, versions }),
       ...notifications.endpoints,
+      ...createTokenEndpoints(services),
+      ...createSignInEndpoints(providers, baseUrl),
       ...(logs?.endpoints ?? []),
-    ],
+    ]),
     start() {
       notifications.start();
+      void ledger.opened.then((opened) => {
+        opened?.repeat('record runs of tasks', recordMs, async () => {
+          await runs.recordAll(apps.listAll(), new Date());
+          return 0;
+        });
+        opened?.repeat('purge old runs of tasks', 3_600_000, () => runs.purge());
+      });
       logs?.start();
     },
     async stop() {

@@ -8,8 +8,7 @@ import { Problem, type ProblemType } from '../../../lib/problem.ts';
 import { JsonAnswer, type RequestContext } from '../../http/index.ts';
 import {
   computeCharge,
-  formatLowQuotaHeaders,
-  formatRateLimitHeaders,
+  formatQuotaHeaders,
   idempotencyInFlight,
   idempotencyMismatch,
   isFree,
@@ -270,7 +269,7 @@ export async function answerOnce<View>(
       const { view, quota } = await run(payer, signal);
       return {
         view,
-        headers: { ...formatRateLimitHeaders(quota, payer, Date.now()), ...formatLowQuotaHeaders(quota) },
+        headers: formatQuotaHeaders(quota, payer, Date.now()),
       };
     },
   });

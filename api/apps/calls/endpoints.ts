@@ -14,13 +14,7 @@ import {
   type ProtocolMount,
   readIdempotencyKey,
 } from '../../http/index.ts';
-import {
-  formatMoney,
-  formatRateLimitHeaders,
-  type Replays,
-  replayHeaders,
-  formatLowQuotaHeaders,
-} from '../../billing/index.ts';
+import { formatMoney, formatQuotaHeaders, type Replays, replayHeaders } from '../../billing/index.ts';
 import type { PayerFor } from '../../models/index.ts';
 import {
   contentFields,
@@ -239,8 +233,7 @@ export function createPathCalls({
         ...selectReturnedHeaders(response.headers),
         ...rewriteLocation(response, target, path, baseUrl),
         ...createCallHeaders(target, receipt),
-        ...formatRateLimitHeaders(receipt.quota, payer, Date.now()),
-        ...formatLowQuotaHeaders(receipt.quota),
+        ...formatQuotaHeaders(receipt.quota, payer, Date.now()),
       });
       if (changingMethods.has(method) && readIdempotencyKey(context.headers) !== undefined) {
         const sent = body === undefined ? undefined : await buffer(body);

@@ -139,7 +139,8 @@ export async function readContainer(options: ReaderOptions): Promise<void> {
     const before = cursor.position;
     try {
       const result = await readRuns(options);
-      if (result === 'gone' || state.isOver) return;
+      // The kubelet answers 404 for a pod that it has not seen yet, too: the state alone says that there is no more to read.
+      if (state.isOver && result !== 'waiting') return;
     } catch (error) {
       if (isRefusal(error)) throw error;
     }

@@ -1,6 +1,7 @@
 // The endpoints with which an author reads what an app prints: the log, followed or not, and what came before each crash.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { Problem } from '../../../lib/problem.ts';
 import { parseDuration } from '../../../lib/values.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
 import {
@@ -13,7 +14,9 @@ import {
 } from '../../http/index.ts';
 import type { AuthorAccess } from '../author/access.ts';
 import { slugParams } from '../author/endpoints.ts';
-import { readingProblems, tooManyStreams } from '../problems.ts';
+import type { App } from '../hosted-apps.ts';
+import { readingProblems, tooManyStreams, unknownRun } from '../problems.ts';
+import type { StoredRun } from '../tasks/run-store.ts';
 import { plainTextType, streamHeaders, streamLog, StreamSlots, type Writer } from '../submit/log-stream.ts';
 import { toLogTime } from './container-reader.ts';
 import { type Crash, type LogStore, parseLineId, type StoredLine } from './log-store.ts';
@@ -21,6 +24,8 @@ import { type Crash, type LogStore, parseLineId, type StoredLine } from './log-s
 export interface LogServices {
   readonly access: Pick<AuthorAccess, 'identify'>;
   readonly store: LogStore;
+  /** Finds a run of an app. @throws Problem (unknown-run) */
+  readonly getRun: (app: App, id: string) => Promise<StoredRun>;
   /** Maximum concurrent streams. */
   readonly streams: number;
   /** Silence after which a stream sends a keepalive; default 15 000 ms. */
@@ -59,6 +64,12 @@ const logQuery = z.strictObject({
     .optional()
     .describe('Only so many of the last lines, from 1 to 5000; default 200, or with since all of them.'),
   search: z.string().min(1).max(200).optional().describe('Only lines with this text. Case matters.'),
+  run: z
+    .string()
+    .min(1)
+    .max(80)
+    .optional()
+    .describe('Only lines of this run of a task or command. A followed stream ends when the run has.'),
   previous: flag.describe('true: the last lines before the newest crash, with its exit code and reason.'),
   follow: flag.describe('true: new lines are sent as they come. The answer is then text or an event stream.'),
 });
@@ -99,9 +110,13 @@ type LogEvent =
   | { readonly type: 'end'; readonly message?: string };
 
 function createLogEndpoint(services: LogServices): Endpoint {
-  const { access, store, streams, keepaliveMs = 15_000, pollMs = 1_000, now = () => new Date() } = services;
+  const { access, store, getRun, streams, keepaliveMs = 15_000, pollMs = 1_000, now = () => new Date() } = services;
   const slots = new StreamSlots(streams, () => undefined, 'read the log without follow');
-  const readSelected = async (app: string, query: LogQuery): Promise<{ events: LogEvent[]; end: string }> => {
+  const readSelected = async (
+    app: string,
+    query: LogQuery,
+    run?: StoredRun,
+  ): Promise<{ events: LogEvent[]; end: string }> => {
     const isWanted = createFilter(query);
     if (query.previous) {
       const [crash] = await store.listCrashes(app, query.component, 1);
@@ -116,7 +131,7 @@ function createLogEndpoint(services: LogServices): Endpoint {
         end: '',
       };
     }
-    const since = query.since === undefined ? undefined : readSince(query.since, now());
+    const since = query.since === undefined ? findRunStart(run) : readSince(query.since, now());
     const tail = query.tail ?? (since === undefined ? 200 : undefined);
     const { lines, end } = await store.read(app, { tail, since, isWanted });
     return { events: lines.map(({ id, ...line }) => ({ type: 'log', line, id })), end };
@@ -130,22 +145,24 @@ function createLogEndpoint(services: LogServices): Endpoint {
     description:
       'Standard output and standard error of all components, across restarts and releases: the newest 5 MiB. Secrets are masked. ' +
       'JSON, or text with Accept: text/plain, or with Accept: text/event-stream server-sent events: `log` (a line), `crash`, `gap` (older lines were removed before they were sent) and `end`. ' +
-      'A followed stream resumes after Last-Event-ID. Needs an author key.',
+      'A followed stream resumes after Last-Event-ID.',
     params: slugParams,
     query: logQuery,
     output: appLogView,
     outputDescription: 'The lines.',
     returnsCallerData: true,
     produces: ['application/json', plainTextType, eventStreamType],
-    problems: [...readingProblems, tooManyStreams, ledgerUnconfigured, ledgerUnavailable],
+    problems: [...readingProblems, tooManyStreams, unknownRun, ledgerUnconfigured, ledgerUnavailable],
     // HEAD reads nothing and takes no slot.
-    head({ params, query }, context) {
-      access.identify(params.slug, context);
+    async head({ params, query }, context) {
+      await access.identify(params.slug, context, 'readAppLog');
       const contentType = chooseWriter(query, context)?.contentType ?? 'application/json';
-      return Promise.resolve(new Response(null, { headers: { ...streamHeaders, 'content-type': contentType } }));
+      return new Response(null, { headers: { ...streamHeaders, 'content-type': contentType } });
     },
     async handler({ params: { slug }, query }, context) {
-      const { uid } = access.identify(slug, context).app.metadata;
+      const { app } = await access.identify(slug, context, 'readAppLog');
+      const { uid } = app.metadata;
+      const run = query.run === undefined ? undefined : await getRun(app, query.run);
       if (query.follow && query.previous)
         throw createValidationProblem([
           {
@@ -157,7 +174,7 @@ function createLogEndpoint(services: LogServices): Endpoint {
         ]);
       const writer = chooseWriter(query, context);
       if (!query.follow) {
-        const { events } = await readSelected(uid, query);
+        const { events } = await readSelected(uid, query, run);
         return writer === undefined ? toView(events) : respondWith(writer, events);
       }
       // Rejects here, while a status can still be sent. The slot is taken at the first byte.
@@ -165,12 +182,14 @@ function createLogEndpoint(services: LogServices): Endpoint {
       const resumed = parseLineId(context.headers.get('last-event-id') ?? undefined);
       const first =
         resumed === undefined
-          ? await readSelected(uid, query)
+          ? await readSelected(uid, query, run)
           : { events: [], end: `${resumed.chunk}/${resumed.line}` };
-      const isAllowed = (): boolean => hasAccess(access, slug, uid, context);
+      const isAllowed = (): Promise<boolean> => hasAccess(access, slug, uid, context);
+      const isOver = async (): Promise<boolean> =>
+        run !== undefined && (await getRun(app, run.id).catch(() => run)).endedAt !== undefined;
       const isWanted = createFilter(query);
       const open = (signal: AbortSignal): ReturnType<typeof followLog> =>
-        followLog({ store, app: uid, first, isAllowed, isWanted, pollMs, signal });
+        followLog({ store, app: uid, first, isAllowed, isOver, isWanted, pollMs, signal });
       return streamLog({ slots, writer: writer ?? textWriter, keepaliveMs, open }, context);
     },
   });
@@ -184,7 +203,7 @@ function createCrashesEndpoint({ access, store }: LogServices): Endpoint {
     tag: 'apps',
     summary: 'List the crashes of an app',
     description:
-      'When and how components ended although nobody stopped them, with the last 200 lines before that. The newest 20 are kept, newest first. Needs an author key.',
+      'When and how components ended although nobody stopped them, with the last 200 lines before that. The newest 20 are kept, newest first.',
     params: slugParams,
     query: z.strictObject({
       component,
@@ -196,7 +215,7 @@ function createCrashesEndpoint({ access, store }: LogServices): Endpoint {
     problems: [...readingProblems, ledgerUnconfigured, ledgerUnavailable],
     head: 'as GET',
     async handler({ params, query }, context) {
-      const { app } = access.identify(params.slug, context);
+      const { app } = await access.identify(params.slug, context, 'listAppCrashes');
       const crashes = await store.listCrashes(app.metadata.uid, query.component, query.limit);
       return { crashes: crashes.map((crash) => ({ ...toCrashView(crash), lines: [...crash.lines] })) };
     },
@@ -211,37 +230,57 @@ function readSince(text: string, now: Date): string | undefined {
   return time.success ? toLogTime(new Date(time.data)) : undefined;
 }
 
-function createFilter({ component: wanted, search }: LogQuery): (line: Omit<StoredLine, 'id'>) => boolean {
-  return ({ component: name, line }) =>
-    (wanted === undefined || name === wanted) && (search === undefined || line.includes(search));
+/** Lines of a run are not older than it. */
+function findRunStart(run: StoredRun | undefined): string | undefined {
+  const at = run?.requestedAt ?? run?.scheduledAt ?? run?.startedAt;
+  return at === undefined ? undefined : toLogTime(new Date(Date.parse(at) - 60_000));
 }
 
-/** Whether the key still opens the app. A stream must not outlast it. */
-function hasAccess(access: LogServices['access'], slug: string, uid: string, context: CallContext): boolean {
+function createFilter({ component: wanted, search, run }: LogQuery): (line: Omit<StoredLine, 'id'>) => boolean {
+  return ({ component: name, pod, line }) =>
+    (wanted === undefined || name === wanted) &&
+    // The pods of a Job are named after it.
+    (run === undefined || pod.startsWith(`${run}-`)) &&
+    (search === undefined || line.includes(search));
+}
+
+/** Whether the key still opens the app. A stream must not outlast it. A database that is away for a while only delays it. */
+async function hasAccess(
+  access: LogServices['access'],
+  slug: string,
+  uid: string,
+  context: CallContext,
+): Promise<boolean> {
   try {
-    return access.identify(slug, context).app.metadata.uid === uid;
-  } catch {
-    return false;
+    return (await access.identify(slug, context, 'readAppLog')).app.metadata.uid === uid;
+  } catch (error) {
+    return error instanceof Problem && error.type.status === 503;
   }
 }
+
+/** Polls without a line after the end of a run, until all that it printed has been stored. */
+const quietPolls = 3;
 
 interface FollowedLog {
   readonly store: LogStore;
   readonly app: string;
   readonly first: { readonly events: readonly LogEvent[]; readonly end: string };
   readonly isWanted: (line: StoredLine) => boolean;
-  readonly isAllowed: () => boolean;
+  readonly isAllowed: () => Promise<boolean>;
+  /** Whether what is followed has ended. */
+  readonly isOver: () => Promise<boolean>;
   readonly pollMs: number;
   readonly signal: AbortSignal;
 }
 
 /** Yields what is there, then what comes, until the reader leaves or may not read any more. */
 async function* followLog(options: FollowedLog): AsyncGenerator<LogEvent, void, undefined> {
-  const { store, app, first, isWanted, isAllowed, pollMs, signal } = options;
+  const { store, app, first, isWanted, isAllowed, isOver, pollMs, signal } = options;
   yield* first.events;
   let after = first.end;
+  let quiet = 0;
   while (!signal.aborted) {
-    if (!isAllowed()) {
+    if (!(await isAllowed())) {
       yield { type: 'end', message: 'Your key does not open this app any more, or the app was deleted.' };
       return;
     }
@@ -249,6 +288,11 @@ async function* followLog(options: FollowedLog): AsyncGenerator<LogEvent, void, 
     const { lines, end, missed } = await store.readAfter(app, after).catch(() => createEmptyPage(after));
     if (missed) yield { type: 'gap' };
     for (const { id, ...line } of lines) if (isWanted({ id, ...line })) yield { type: 'log', line, id };
+    quiet = end === after && (await isOver()) ? quiet + 1 : 0;
+    if (quiet > quietPolls) {
+      yield { type: 'end' };
+      return;
+    }
     if (end === after) await sleep(pollMs, undefined, { signal }).catch(() => undefined);
     after = end;
   }

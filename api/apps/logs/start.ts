@@ -7,7 +7,7 @@ import type { AuthorAccess } from '../author/access.ts';
 import type { AppIndex } from '../hosted-apps.ts';
 import type { OpenLog } from '../submit/follow-log.ts';
 import { type CollectorTimes, LogCollector, type LogMetrics } from './collector.ts';
-import { createLogEndpoints } from './endpoints.ts';
+import { createLogEndpoints, type LogServices } from './endpoints.ts';
 import { type LogLimits, LogStore } from './log-store.ts';
 import type { QueueLimits } from './log-queue.ts';
 
@@ -31,6 +31,7 @@ export interface LogsOptions extends LogSettings {
   readonly apps: Pick<AppIndex, 'get' | 'listAll'>;
   readonly access: AuthorAccess;
   readonly ledger: LedgerHandle;
+  readonly getRun: LogServices['getRun'];
   readonly log: Logger;
 }
 
@@ -41,12 +42,12 @@ export interface Logs {
   stop(): Promise<void>;
 }
 
-export function startLogs({ access, ledger, streams, times = {}, limits = {}, ...options }: LogsOptions): Logs {
+export function startLogs({ access, ledger, getRun, streams, times = {}, limits = {}, ...options }: LogsOptions): Logs {
   const store = new LogStore(() => ledger.get().database, limits);
   const collector = new LogCollector({ ...options, store, times, limits });
   const { pollMs } = times;
   return {
-    endpoints: createLogEndpoints({ access, store, streams, ...(pollMs === undefined ? {} : { pollMs }) }),
+    endpoints: createLogEndpoints({ access, store, getRun, streams, ...(pollMs === undefined ? {} : { pollMs }) }),
     start() {
       void ledger.opened.then((opened) => {
         if (opened !== undefined) collector.start(opened);

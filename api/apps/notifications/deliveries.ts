@@ -7,11 +7,13 @@ import type { App, AppIndex } from '../hosted-apps.ts';
 import { findMailContact, listStatusEvents, type NoticedEvent } from './events.ts';
 import { MailFailure, type SendMail } from './mail.ts';
 import { formatWebhookBody, type NotificationKeys } from './messages.ts';
+import type { RecipientStore } from './recipients.ts';
 import type { ClaimedDelivery, NotificationStore, RecordedEvent } from './store.ts';
 
 export interface NotifierOptions {
   readonly apps: Pick<AppIndex, 'get' | 'listAll'>;
   readonly store: NotificationStore;
+  readonly recipients: Pick<RecipientStore, 'findStop'>;
   readonly keys: NotificationKeys;
   /** undefined: this installation sends no mail. */
   readonly sendMail: SendMail | undefined;
@@ -38,6 +40,8 @@ const webhookMs = 10_000;
 const atOnce = 10;
 /** What happened earlier is no news, such as when notifications are first switched on. */
 const newsMs = 24 * 3_600_000;
+/** A statement or a payout is still news for so long. */
+const authorNewsMs = 7 * newsMs;
 
 export class Notifier {
   readonly #options: NotifierOptions;
@@ -89,7 +93,8 @@ export class Notifier {
     const { uid, name: slug } = app.metadata;
     const address = sendMail === undefined ? undefined : findMailContact(app);
     const contact = address === undefined ? undefined : keys.hashContact(address);
-    return store.record({ uid, slug }, event, { contact, isNews: now() - event.at.getTime() < newsMs });
+    const isNews = now() - event.at.getTime() < (event.isOfAuthor === true ? authorNewsMs : newsMs);
+    return store.record({ uid, slug }, event, { sendsMail: sendMail !== undefined, contact, isNews });
   }
 
   /** Makes the deliveries that are due. Call this repeatedly. @returns the number of attempts */
@@ -133,17 +138,32 @@ export class Notifier {
 
   /** @returns why there was nothing to send. @throws MailFailure */
   async #mail(delivery: ClaimedDelivery): Promise<string | undefined> {
-    const { apps, keys, sendMail, store, baseUrl } = this.#options;
+    const { apps, keys, sendMail, recipients, baseUrl } = this.#options;
+    const { app: uid, recipient: contact, version } = delivery;
     const app = apps.get(delivery.slug);
-    if (app?.metadata.uid !== delivery.app) return 'The app was deleted.';
+    if (app?.metadata.uid !== uid) return 'The app was deleted.';
     if (sendMail === undefined) return 'This installation sends no mail any more.';
     if (delivery.off_at !== null) return 'Mails were switched off after seven days of failures.';
-    const to = findMailContact(app);
-    if (to === undefined || keys.hashContact(to) !== delivery.contact) return 'The contact of the app has changed.';
-    if ((await store.findStop(delivery.app, delivery.contact)) !== undefined) return 'The mails were stopped.';
-    const token = keys.createStopToken({ app: delivery.app, contact: delivery.contact });
-    await sendMail({ event: delivery, to, stopUrl: `${baseUrl}/notifications/stop/${token}` });
+    const to = this.#findAddress(app, delivery);
+    if (to === undefined || keys.hashContact(to) !== contact) return 'The contact of the app has changed.';
+    if ((await recipients.findStop(uid, contact)) !== undefined) return 'The mails were stopped.';
+    const stopUrl = `${baseUrl}/notifications/stop/${keys.createStopToken({ app: uid, contact })}`;
+    if (delivery.kind !== 'confirm') await sendMail({ event: delivery, to, stopUrl });
+    else if (version === null || version !== delivery.subject) return 'The contact was removed, or asked again.';
+    else {
+      const token = keys.createConfirmToken({ app: uid, contact, version });
+      await sendMail({ event: delivery, to, stopUrl, confirmUrl: `${baseUrl}/notifications/confirm/${token}` });
+    }
     return undefined;
+  }
+
+  /** The address of a mail: the contact in the repository, or one that was added and confirmed. */
+  #findAddress(app: App, { recipient, address, confirmed_at: confirmedAt, kind }: ClaimedDelivery): string | undefined {
+    const { keys } = this.#options;
+    const contact = findMailContact(app);
+    if (contact !== undefined && keys.hashContact(contact) === recipient) return contact;
+    if (address === null || (confirmedAt === null && kind !== 'confirm')) return undefined;
+    return keys.openAddress(app.metadata.uid, address);
   }
 
   /** @returns why there was nothing to send. @throws Problem (url-refused, fetch-failed, …), WebhookRefusal */

@@ -1,4 +1,4 @@
-// The endpoints with which an author chooses how they are notified, and the link with which a recipient stops the mails.
+// The endpoints with which an author sees and chooses how they are notified: the webhook, the events, the mails, and a test.
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
@@ -7,17 +7,19 @@ import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { type Fetcher, fetchFailed, urlRefused } from '../../tools/index.ts';
 import type { AuthorAccess } from '../author/access.ts';
 import { changeProblems, slugParams } from '../author/endpoints.ts';
-import type { App, AppIndex } from '../hosted-apps.ts';
-import { noNotifications, readingProblems, tooManyTests, unknownStopLink } from '../problems.ts';
+import type { AppIndex } from '../hosted-apps.ts';
+import { noNotifications, readingProblems, tooManyTests } from '../problems.ts';
 import type { Notifier } from './deliveries.ts';
 import { chosenKind, chosenKinds, createTestEvent, findMailContact, testGapMs } from './events.ts';
-import type { NotificationKeys, StopTarget } from './messages.ts';
-import { channel, type DeliveryRow, type NotificationStore, type TargetRow } from './store.ts';
+import type { NotificationKeys } from './messages.ts';
+import type { RecipientRow, RecipientStore } from './recipients.ts';
+import { channel, type DeliveryRow, type NotificationStore } from './store.ts';
 
 export interface NotificationServices {
   readonly apps: Pick<AppIndex, 'listAll'>;
   readonly access: AuthorAccess;
   readonly store: NotificationStore;
+  readonly recipients: RecipientStore;
   readonly keys: NotificationKeys;
   readonly notifier: Notifier;
   readonly fetcher: Pick<Fetcher, 'check'>;
@@ -25,9 +27,9 @@ export interface NotificationServices {
   readonly now?: () => Date;
 }
 
-const path = '/api/apps/{slug}/notifications';
+export const path = '/api/apps/{slug}/notifications';
 const listedDeliveries = 50;
-const databaseProblems = [ledgerUnconfigured, ledgerUnavailable];
+export const databaseProblems = [ledgerUnconfigured, ledgerUnavailable];
 
 export function createNotificationEndpoints(services: NotificationServices): Endpoint[] {
   return [
@@ -35,8 +37,8 @@ export function createNotificationEndpoints(services: NotificationServices): End
     createWebhookEndpoint(services),
     createWebhookRemoval(services),
     createMailEndpoint(services),
+    createChoiceEndpoint(services),
     createTestEndpoint(services),
-    ...createStopEndpoints(services),
   ];
 }
 
@@ -52,9 +54,23 @@ export const notificationsView = z.object({
       sent: z.boolean().describe('Whether mails are sent.'),
       to: z.string().optional().describe('The contact, shortened.'),
       reason: z.string().optional().describe('Why none are sent.'),
+      events: z.array(z.string()).describe('Events that are sent by mail, to every contact.'),
       ...targetState,
     })
-    .describe('Mails to the contact of the app.'),
+    .describe('Mails to the contact in the repository of the app.'),
+  contacts: z
+    .array(
+      z.object({
+        id: z.string(),
+        to: z.string().describe('The address, shortened.'),
+        confirmed: z.boolean(),
+        sent: z.boolean().describe('Whether mails are sent.'),
+        reason: z.string().optional().describe('Why none are sent.'),
+        added_at: z.string(),
+        ...targetState,
+      }),
+    )
+    .describe('Contacts that were added here.'),
   webhook: z.object({ url: z.string(), events: z.array(z.string()), added_at: z.string(), ...targetState }).optional(),
   deliveries: z
     .array(
@@ -63,6 +79,7 @@ export const notificationsView = z.object({
         type: z.string(),
         subject: z.string().describe('Commit, time or day that the event is about.'),
         channel,
+        to: z.string().optional().describe('The recipient, shortened.'),
         at: z.string(),
         state: z
           .enum(['waiting', 'delivered', 'abandoned', 'skipped'])
@@ -78,53 +95,92 @@ export const notificationsView = z.object({
     .describe('The newest 50.'),
 });
 
-function createListEndpoint({ access, store, keys, sendsMail }: NotificationServices): Endpoint {
+function createListEndpoint(services: NotificationServices): Endpoint {
+  const { access, store, recipients, keys, sendsMail } = services;
   return defineEndpoint({
     method: 'GET',
     path,
     operation: 'listNotifications',
     tag: 'apps',
     summary: 'List how an author is notified',
-    description: 'Where notifications of the app go, and how the last ones went. Needs an author key.',
+    description: 'Where notifications of the app go, and how the last ones went.',
     params: slugParams,
     output: notificationsView,
-    outputDescription: 'Targets and deliveries.',
+    outputDescription: 'Recipients and deliveries.',
     returnsCallerData: true,
     problems: [...readingProblems, ...databaseProblems],
     head: 'as GET',
     handler: async ({ params }, context) => {
-      const { app } = access.identify(params.slug, context);
+      const { app } = await access.identify(params.slug, context, 'listNotifications');
       const { uid } = app.metadata;
-      const [targets, deliveries] = await Promise.all([
-        store.listTargets(uid),
+      const [rows, choices, deliveries] = await Promise.all([
+        recipients.list(uid),
+        recipients.listChoices(uid),
         store.listDeliveries(uid, listedDeliveries),
       ]);
       const address = findMailContact(app);
-      const stopped = address === undefined ? undefined : await store.findStop(uid, keys.hashContact(address));
-      const mail = targets.find((target) => target.channel === 'mail');
+      const hash = address === undefined ? undefined : keys.hashContact(address);
+      const stopped = hash === undefined ? undefined : await recipients.findStop(uid, hash);
+      const mail = rows.find((row) => row.channel === 'mail' && row.recipient === hash);
       const reason = explainNoMail({ slug: params.slug, address, sendsMail, stopped, target: mail });
-      const webhook = targets.find((target) => target.channel === 'webhook');
+      const webhook = rows.find((row) => row.channel === 'webhook');
+      const contacts = rows
+        .filter((row) => row.channel === 'mail' && row.address !== null)
+        .map((row) => toContactView(row, keys.openAddress(uid, row.address ?? ''), services));
+      const names = new Map(contacts.map(({ id, to }) => [id, to]));
+      if (hash !== undefined && address !== undefined) names.set(hash, maskAddress(address));
       return {
         events: [...chosenKinds],
         mail: {
           sent: reason === undefined,
           to: address === undefined ? undefined : maskAddress(address),
           reason,
+          events: [...(choices.get('mail') ?? chosenKinds)],
           ...toTargetState(mail),
         },
+        contacts,
         webhook:
           webhook?.url == null
             ? undefined
             : {
                 url: webhook.url,
-                events: webhook.events,
+                events: [...(choices.get('webhook') ?? chosenKinds)],
                 added_at: webhook.created_at.toISOString(),
                 ...toTargetState(webhook),
               },
-        deliveries: deliveries.map(toDeliveryView),
+        deliveries: deliveries.map((row) => ({ ...toDeliveryView(row), to: names.get(row.recipient) })),
       };
     },
   });
+}
+
+function toContactView(
+  row: RecipientRow,
+  address: string | undefined,
+  { sendsMail }: Pick<NotificationServices, 'sendsMail'>,
+): z.input<typeof notificationsView>['contacts'][number] {
+  const reason = explainNoContact(row, address, sendsMail);
+  return {
+    id: row.recipient,
+    to: address === undefined ? '…' : maskAddress(address),
+    confirmed: row.confirmed_at !== null,
+    sent: reason === undefined,
+    reason,
+    added_at: row.created_at.toISOString(),
+    ...toTargetState(row),
+  };
+}
+
+/** Why a contact that was added gets no mail; undefined: they do. */
+function explainNoContact(row: RecipientRow, address: string | undefined, sendsMail: boolean): string | undefined {
+  if (!sendsMail) return noMailServer;
+  if (address === undefined) return 'The address cannot be read any more. Remove the contact and add them again.';
+  if (row.stopped_at !== null) return `The contact stopped the mails at ${row.stopped_at.toISOString()}.`;
+  if (row.off_at !== null) return 'Mails to this address failed for seven days. Remove the contact and add them again.';
+  if (row.confirmed_at !== null) return undefined;
+  return row.is_confirmable
+    ? 'The address is not confirmed yet: a mail with a link was sent to it.'
+    : 'The link to confirm the address has expired. Add the contact again.';
 }
 
 interface MailState {
@@ -132,13 +188,15 @@ interface MailState {
   readonly address: string | undefined;
   readonly sendsMail: boolean;
   readonly stopped?: Date | undefined;
-  readonly target?: TargetRow | undefined;
+  readonly target?: Pick<RecipientRow, 'off_at'> | undefined;
 }
+
+export const noMailServer = 'This installation sends no mail. Its operator can set mail.urlSecret of the chart.';
 
 /** Why no mail is sent; undefined: mails are sent. */
 function explainNoMail({ slug, address, sendsMail, stopped, target }: MailState): string | undefined {
   const start = `PUT /api/apps/${slug}/notifications/mail starts them again.`;
-  if (!sendsMail) return 'This installation sends no mail. Its operator can set mail.urlSecret of the chart.';
+  if (!sendsMail) return noMailServer;
   if (address === undefined)
     return 'The app has no e-mail address that its author confirmed. Set author.contact in moorage.yaml, or commit the ownership token to .moorage-owner.';
   if (stopped !== undefined) return `The mails were stopped at ${stopped.toISOString()}. ${start}`;
@@ -146,14 +204,15 @@ function explainNoMail({ slug, address, sendsMail, stopped, target }: MailState)
   return undefined;
 }
 
-function toTargetState(target: TargetRow | undefined): {
+function toTargetState(target: Pick<RecipientRow, 'failing_since' | 'off_at'> | undefined): {
   failing_since?: string | undefined;
   off_since?: string | undefined;
 } {
   return { failing_since: target?.failing_since?.toISOString(), off_since: target?.off_at?.toISOString() };
 }
 
-function maskAddress(address: string): string {
+/** The first letter and the domain, so that an author recognizes an address and others cannot use it. */
+export function maskAddress(address: string): string {
   const at = address.lastIndexOf('@');
   return `${address.slice(0, 1)}…${address.slice(at)}`;
 }
@@ -174,7 +233,21 @@ function toDeliveryView(row: DeliveryRow): z.input<typeof notificationsView>['de
   };
 }
 
-function createWebhookEndpoint({ access, store, keys, fetcher }: NotificationServices): Endpoint {
+/** Kinds of events, without repetitions. */
+const chosenEvents = z
+  .array(chosenKind)
+  .min(1)
+  .max(chosenKinds.length)
+  .transform((kinds) => [...new Set(kinds)]);
+
+export const webhookView = z.object({
+  url: z.string(),
+  events: z.array(z.string()),
+  secret: z.string().describe('Signing secret. It is shown only in this response, and not stored.'),
+  message: z.string(),
+});
+
+function createWebhookEndpoint({ access, recipients, keys, fetcher }: NotificationServices): Endpoint {
   return defineEndpoint({
     method: 'PUT',
     path: `${path}/webhook`,
@@ -182,87 +255,122 @@ function createWebhookEndpoint({ access, store, keys, fetcher }: NotificationSer
     tag: 'apps',
     summary: 'Set the webhook of an app',
     description:
-      'Events are posted to the URL as JSON, signed as Standard Webhooks describes (webhook-id, webhook-timestamp, webhook-signature). Each is sent at least once, with the same webhook-id in every attempt: for 24 hours, with growing pauses, until the answer is 2xx. Redirects are not followed. Setting the webhook again replaces the URL and the signing secret. Needs an author key.',
+      'Events are posted to the URL as JSON, signed as Standard Webhooks describes (webhook-id, webhook-timestamp, webhook-signature). Each is sent at least once, with the same webhook-id in every attempt: for 24 hours, with growing pauses, until the answer is 2xx. Redirects are not followed. Setting the webhook again replaces the URL and the signing secret.',
     params: slugParams,
     body: z.strictObject({
       url: z.string().min(1).max(2_000).describe('Public https URL.'),
-      events: z
-        .array(chosenKind)
-        .min(1)
-        .max(chosenKinds.length)
-        .default([...chosenKinds])
-        .describe('Events to send. Default: all.'),
+      events: chosenEvents.default([...chosenKinds]).describe('Events to send. Default: all, also those added later.'),
     }),
-    output: z.object({
-      url: z.string(),
-      events: z.array(z.string()),
-      secret: z.string().describe('Signing secret. It is shown only in this response, and not stored.'),
-      message: z.string(),
-    }),
+    output: webhookView,
     outputDescription: 'The webhook and its signing secret.',
     returnsCallerData: true,
     problems: [...changeProblems, urlRefused, fetchFailed],
     handler: async ({ params, body }, context) => {
-      const events = [...new Set(body.events)];
+      const { events } = body;
       // Paths of webhooks often are secrets.
       const detail = { origin: URL.canParse(body.url) ? new URL(body.url).origin : '', events };
-      return access.act(params.slug, context, { action: 'set-webhook', detail }, async ({ app }) => {
-        await fetcher.check({ url: body.url, httpsOnly: true, signal: context.signal });
-        const { uid } = app.metadata;
-        const version = await store.setWebhook(uid, body.url, events);
-        return {
-          url: body.url,
-          events,
-          secret: keys.createWebhookSecret(uid, version),
-          message: `Keep the secret: verify each request with it. POST /api/apps/${params.slug}/notifications/test sends a test.`,
-        };
-      });
+      return access.act(
+        params.slug,
+        context,
+        { operation: 'setNotificationWebhook', action: 'set-webhook', detail },
+        async ({ app }) => {
+          await fetcher.check({ url: body.url, httpsOnly: true, signal: context.signal });
+          const { uid } = app.metadata;
+          const version = await recipients.setWebhook(uid, body.url, events);
+          return {
+            url: body.url,
+            events,
+            secret: keys.createWebhookSecret(uid, version),
+            message: `Keep the secret: verify each request with it. POST /api/apps/${params.slug}/notifications/test sends a test.`,
+          };
+        },
+      );
     },
   });
 }
 
-const messageView = z.object({ slug: z.string(), message: z.string() });
+export const messageView = z.object({ slug: z.string(), message: z.string() });
 
-function createWebhookRemoval({ access, store }: NotificationServices): Endpoint {
+function createWebhookRemoval({ access, recipients }: NotificationServices): Endpoint {
   return defineEndpoint({
     method: 'DELETE',
     path: `${path}/webhook`,
     operation: 'removeNotificationWebhook',
     tag: 'apps',
     summary: 'Remove the webhook of an app',
-    description: 'Nothing more is sent to it, not even what is waiting. Removing none succeeds. Needs an author key.',
+    description: 'Nothing more is sent to it, not even what is waiting. Removing none succeeds.',
     params: slugParams,
     output: messageView,
     outputDescription: 'There is no webhook any more.',
     problems: changeProblems,
     handler: async ({ params }, context) =>
-      access.act(params.slug, context, { action: 'remove-webhook' }, async ({ app }) => {
-        const isRemoved = await store.removeWebhook(app.metadata.uid);
-        return { slug: params.slug, message: isRemoved ? 'The webhook is removed.' : 'There was no webhook.' };
-      }),
+      access.act(
+        params.slug,
+        context,
+        { operation: 'removeNotificationWebhook', action: 'remove-webhook' },
+        async ({ app }) => {
+          const isRemoved = await recipients.removeWebhook(app.metadata.uid);
+          return { slug: params.slug, message: isRemoved ? 'The webhook is removed.' : 'There was no webhook.' };
+        },
+      ),
   });
 }
 
-function createMailEndpoint({ access, store, keys, sendsMail }: NotificationServices): Endpoint {
+function createMailEndpoint({ access, recipients, keys, sendsMail }: NotificationServices): Endpoint {
   return defineEndpoint({
     method: 'PUT',
     path: `${path}/mail`,
     operation: 'startNotificationMail',
     tag: 'apps',
     summary: 'Start the mails about an app again',
-    description: 'Undoes the link that stopped them, or the end after seven days of failures. Needs an author key.',
+    description:
+      'Undoes the link that stopped the mails to the contact in the repository, and the end after seven days of failures.',
     params: slugParams,
     output: messageView,
     outputDescription: 'Mails are sent.',
     problems: [...changeProblems, noNotifications],
     handler: async ({ params }, context) =>
-      access.act(params.slug, context, { action: 'start-mail' }, async ({ app }) => {
-        const address = findMailContact(app);
-        const reason = explainNoMail({ slug: params.slug, address, sendsMail });
-        if (address === undefined || reason !== undefined) throw new Problem(noNotifications, reason ?? '');
-        await store.startMail(app.metadata.uid, keys.hashContact(address));
-        return { slug: params.slug, message: `Mails about ${params.slug} go to ${maskAddress(address)}.` };
-      }),
+      access.act(
+        params.slug,
+        context,
+        { operation: 'startNotificationMail', action: 'start-mail' },
+        async ({ app }) => {
+          const address = findMailContact(app);
+          const reason = explainNoMail({ slug: params.slug, address, sendsMail });
+          if (address === undefined || reason !== undefined) throw new Problem(noNotifications, reason ?? '');
+          await recipients.startMail(app.metadata.uid, keys.hashContact(address));
+          return { slug: params.slug, message: `Mails about ${params.slug} go to ${maskAddress(address)}.` };
+        },
+      ),
+  });
+}
+
+function createChoiceEndpoint({ access, recipients }: NotificationServices): Endpoint {
+  return defineEndpoint({
+    method: 'PUT',
+    path: `${path}/{channel}/events`,
+    operation: 'chooseNotificationEvents',
+    tag: 'apps',
+    summary: 'Choose the events that a channel sends',
+    description: 'With all of them, those that are added later are sent, too.',
+    params: slugParams.extend({ channel }),
+    body: z.strictObject({ events: chosenEvents.describe('Events to send.') }),
+    output: messageView,
+    outputDescription: 'The events are chosen.',
+    problems: changeProblems,
+    handler: async ({ params, body }, context) => {
+      const detail = { channel: params.channel, events: body.events };
+      return access.act(
+        params.slug,
+        context,
+        { operation: 'chooseNotificationEvents', action: 'choose-events', detail },
+        async ({ app }) => {
+          await recipients.choose(app.metadata.uid, params.channel, body.events);
+          const count = `${body.events.length} of ${chosenKinds.length}`;
+          return { slug: params.slug, message: `The ${params.channel} sends ${count} kinds of events.` };
+        },
+      );
+    },
   });
 }
 
@@ -273,82 +381,34 @@ function createTestEndpoint({ access, notifier, now = () => new Date() }: Notifi
     operation: 'testNotifications',
     tag: 'apps',
     summary: 'Send a test notification',
-    description:
-      'Sends an event of the type test to every target, whichever events it has chosen. Needs an author key.',
+    description: 'Sends an event of the type test to every target, whichever events it has chosen.',
     params: slugParams,
     output: messageView.extend({ event: z.string(), channels: z.array(channel) }),
     outputDescription: 'The test is being sent.',
     problems: [...changeProblems, noNotifications, tooManyTests],
     handler: async ({ params }, context) =>
-      access.act(params.slug, context, { action: 'test-notifications' }, async ({ app }) => {
-        const { id, channels } = await notifier.notify(app, createTestEvent(app, randomUUID(), now()));
-        if (id === undefined)
-          throw new Problem(tooManyTests, 'A test was sent within the last 30 seconds.', {
-            headers: { 'retry-after': String(testGapMs / 1000) },
-          });
-        if (channels.length === 0)
-          throw new Problem(
-            noNotifications,
-            `Nothing was sent. GET /api/apps/${params.slug}/notifications says why no mails are sent; PUT /api/apps/${params.slug}/notifications/webhook adds a webhook.`,
-          );
-        return {
-          slug: params.slug,
-          event: id,
-          channels: [...channels],
-          message: `The test goes out in a few seconds. GET /api/apps/${params.slug}/notifications shows how it went.`,
-        };
-      }),
+      access.act(
+        params.slug,
+        context,
+        { operation: 'testNotifications', action: 'test-notifications' },
+        async ({ app }) => {
+          const { id, channels } = await notifier.notify(app, createTestEvent(app, randomUUID(), now()));
+          if (id === undefined)
+            throw new Problem(tooManyTests, 'A test was sent within the last 30 seconds.', {
+              headers: { 'retry-after': String(testGapMs / 1000) },
+            });
+          if (channels.length === 0)
+            throw new Problem(
+              noNotifications,
+              `Nothing was sent. GET /api/apps/${params.slug}/notifications says why no mails are sent; PUT /api/apps/${params.slug}/notifications/webhook adds a webhook.`,
+            );
+          return {
+            slug: params.slug,
+            event: id,
+            channels: [...channels],
+            message: `The test goes out in a few seconds. GET /api/apps/${params.slug}/notifications shows how it went.`,
+          };
+        },
+      ),
   });
-}
-
-const stopParams = z.strictObject({ token: z.string().min(1).max(300).describe('As the link in a mail has it.') });
-export const stopView = z.object({
-  slug: z.string().describe('The app; empty if it no longer exists.'),
-  stopped: z.boolean(),
-});
-
-/** What the link of a mail leads to. The token is the permission: everyone who has the mail may stop the mails. */
-function createStopEndpoints({ apps, keys, store }: NotificationServices): Endpoint[] {
-  const shared = {
-    path: '/api/notifications/stop/{token}',
-    tag: 'apps',
-    params: stopParams,
-    output: stopView,
-    problems: [unknownStopLink, ...databaseProblems],
-  } as const;
-  const readToken = (token: string): StopTarget => {
-    const target = keys.parseStopToken(token);
-    if (target !== undefined) return target;
-    throw new Problem(unknownStopLink, 'This link is not one of this installation, or a part of it is missing.');
-  };
-  const findSlug = (uid: string): string =>
-    apps.listAll().find((app: App) => app.metadata.uid === uid)?.metadata.name ?? '';
-  return [
-    defineEndpoint({
-      ...shared,
-      method: 'GET',
-      operation: 'showStoppedMail',
-      summary: 'See whether the mails about an app are stopped',
-      description: 'Changes nothing, since mail scanners open links.',
-      outputDescription: 'Whether they are stopped.',
-      head: 'as GET',
-      handler: async ({ params }) => {
-        const { app, contact } = readToken(params.token);
-        return { slug: findSlug(app), stopped: (await store.findStop(app, contact)) !== undefined };
-      },
-    }),
-    defineEndpoint({
-      ...shared,
-      method: 'POST',
-      operation: 'stopMail',
-      summary: 'Stop the mails about an app',
-      description: 'Stops them for the contact that got the mail. Needs no key: the link is the permission.',
-      outputDescription: 'They are stopped.',
-      handler: async ({ params }) => {
-        const { app, contact } = readToken(params.token);
-        await store.stopMail(app, contact);
-        return { slug: findSlug(app), stopped: true };
-      },
-    }),
-  ];
 }

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { isSuspended } from '../../../crds/control.ts';
 import { findAuthorContact, readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
+import { failingTasksCondition, isSuccessful } from '../../../crds/tasks.ts';
 import { type PublicReason, toPublicStatus } from '../../../crds/public-status.ts';
 import { type App, readRepository } from '../hosted-apps.ts';
 
@@ -15,10 +16,15 @@ export const chosenKinds = [
   'secret_missing',
   'budget_low',
   'budget_spent',
+  'statement',
+  'payout',
+  'task_failed',
 ] as const;
 export const chosenKind = z.enum(chosenKinds);
+export type ChosenKind = z.output<typeof chosenKind>;
 
-export const eventKind = z.enum([...chosenKinds, 'test']);
+/** `confirm` asks the owner of an address whether mails may be sent to it. */
+export const eventKind = z.enum([...chosenKinds, 'test', 'confirm']);
 export type EventKind = z.output<typeof eventKind>;
 
 /** What a message says. */
@@ -39,6 +45,12 @@ export const eventDetail = z.strictObject({
   /** Share of the daily budget that is used. */
   percent: z.int().optional(),
   budget_usd: z.string().optional(),
+  /** UTC day of the budget. */
+  day: z.string().optional(),
+  /** Of a statement: the month, what it came to, and until when it can be disputed. Of a payout: what was paid. */
+  month: z.string().optional(),
+  amount_usd: z.string().optional(),
+  disputes_until: z.string().optional(),
 });
 export type EventDetail = z.output<typeof eventDetail>;
 
@@ -54,6 +66,8 @@ export interface NoticedEvent {
   readonly gapMs?: number;
   /** Time before it is sent, in which another event may replace it. */
   readonly delayMs?: number;
+  /** About the author rather than one app: it is recorded for each of their apps, and each recipient gets it once. */
+  readonly isOfAuthor?: boolean;
 }
 
 const hourMs = 3_600_000;
@@ -72,16 +86,28 @@ const passingRules: ReadonlySet<string> = new Set(['run/image-pull', 'platform/s
 export function listStatusEvents(app: App): NoticedEvent[] {
   if (app.metadata.deletionTimestamp !== undefined || isSuspended(app.spec)) return [];
   const status = toPublicStatus(app);
-  if (status.status === 'in_pipeline') return [];
-  if (status.status === 'rejected') return toRejectionEvents(app, status.reason);
-  if (status.problem !== undefined) return toRejectionEvents(app, status.problem);
+  const failed = toTaskEvents(app);
+  if (status.status === 'in_pipeline') return failed;
+  if (status.status === 'rejected') return [...toRejectionEvents(app, status.reason), ...failed];
+  if (status.problem !== undefined) return [...toRejectionEvents(app, status.problem), ...failed];
   // Only a release that its URL has confirmed.
-  if (app.status?.phase !== 'Live') return [];
+  if (app.status?.phase !== 'Live') return failed;
   const { commit, since, url } = status;
   const release = app.status.releases?.find((kept) => kept.commit === commit);
   const at = new Date(release?.readyAt ?? since);
   // The same commit in another image, such as after a change of settings, is no news.
-  return [{ kind: 'live', subject: commit, at, detail: { ...describeApp(app), commit, url } }];
+  return [{ kind: 'live', subject: commit, at, detail: { ...describeApp(app), commit, url } }, ...failed];
+}
+
+/** Scheduled tasks whose last run failed or was missed. The operator says so in a condition, for as long as it is so. */
+function toTaskEvents(app: App): NoticedEvent[] {
+  const { conditions = [], taskRuns = [] } = app.status ?? {};
+  const failing = conditions.find(({ type }) => type === failingTasksCondition);
+  const run = taskRuns.find((each) => each.trigger === 'schedule' && each.endedAt !== undefined && !isSuccessful(each));
+  if (failing === undefined || run === undefined) return [];
+  const at = new Date(run.endedAt ?? failing.lastTransitionTime);
+  const detail = { ...describeApp(app), ...omitUndefined({ commit: run.commit }), message: failing.message };
+  return [{ kind: 'task_failed', subject: run.id, at, detail, gapMs: hourMs }];
 }
 
 /** Whether the app lacks a variable that its author can set. */
@@ -126,16 +152,45 @@ export interface BudgetUse {
   readonly used: bigint;
   readonly limit: bigint;
   readonly limitUsd: string;
+  /** UTC day, like 2026-11-30. */
+  readonly day: string;
 }
 
-/** Returns the event of the highest threshold that an app's budget has passed on this day (UTC). */
-export function findBudgetEvent(app: App, { used, limit, limitUsd }: BudgetUse, now: Date): NoticedEvent | undefined {
+/** Returns the event of the highest threshold that an app's budget has passed on a day. */
+export function findBudgetEvent(
+  app: App,
+  { used, limit, limitUsd, day }: BudgetUse,
+  now: Date,
+): NoticedEvent | undefined {
   if (limit <= 0n) return undefined;
   const percent = Number((used * 100n) / limit);
   const [, kind] = thresholds.find(([least]) => percent >= least) ?? [];
   if (kind === undefined) return undefined;
-  const detail = { ...describeApp(app), percent, budget_usd: limitUsd };
-  return { kind, subject: now.toISOString().slice(0, 10), at: now, detail };
+  return { kind, subject: day, at: now, detail: { ...describeApp(app), percent, budget_usd: limitUsd, day } };
+}
+
+/** What happened to the account of an author, as accounting reports it. */
+export interface AuthorNews {
+  /** Git host and owner, in lower case. */
+  readonly author: string;
+  readonly kind: 'statement' | 'payout';
+  /** The same for all apps of the author: the month of a statement, the line of a payout. */
+  readonly subject: string;
+  readonly at: Date;
+  readonly amountUsd: string;
+  /** Of a statement. */
+  readonly month?: string;
+  readonly disputesUntil?: Date;
+}
+
+/** The event of one of the author's apps. Each recipient gets it for one of them. */
+export function createAuthorEvent(app: App, news: AuthorNews): NoticedEvent {
+  const { kind, author, subject, at, amountUsd, month, disputesUntil } = news;
+  const found = omitUndefined({ month, disputes_until: disputesUntil?.toISOString() });
+  return {
+    ...{ kind, at, isOfAuthor: true, subject: `${author}/${subject}` },
+    detail: { ...describeApp(app), title: author, amount_usd: amountUsd, ...found },
+  };
 }
 
 /** Least time between two tests, since anyone with a key could flood the webhook of somebody else with them. */
@@ -153,7 +208,7 @@ export function describeApp(app: App): Pick<EventDetail, 'title' | 'host' | 'own
   return { title: title === '' ? app.metadata.name : title.slice(0, 80), host, owner, name };
 }
 
-const mailAddress = z.email().max(200);
+export const mailAddress = z.email().max(200);
 
 /** The address that mails go to: the contact, if someone who may speak for the app gave it and it is an e-mail address. */
 export function findMailContact(app: App): string | undefined {

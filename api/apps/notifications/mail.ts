@@ -3,7 +3,7 @@ import { createTransport } from 'nodemailer';
 import { z } from 'zod';
 import { readConfig } from '../../../lib/config.ts';
 import { defineSetting, kinds } from '../../../lib/settings.ts';
-import { formatMailText, describeEvent, type SentEvent } from './messages.ts';
+import { describeEvent, formatConfirmation, formatMailText, type SentEvent } from './messages.ts';
 
 export interface MailSettings {
   readonly server: SmtpServer;
@@ -118,6 +118,8 @@ export interface MailRequest {
   readonly to: string;
   /** Link that stops the mails, also by a POST of the recipient's mail program. */
   readonly stopUrl: string;
+  /** Link that confirms the address: the mail asks for that, and says nothing else. */
+  readonly confirmUrl?: string;
 }
 
 /** Sends one mail. @throws MailFailure */
@@ -145,8 +147,8 @@ export function createMailer({ server, from }: MailSettings, baseUrl: string): S
     disableFileAccess: true,
     disableUrlAccess: true,
   });
-  return async ({ event, to, stopUrl }) => {
-    const message = describeEvent(event, baseUrl);
+  return async (request) => {
+    const { event, to, stopUrl } = request;
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
       late.reject(new Error('the mail server did not answer in time'));
@@ -155,8 +157,7 @@ export function createMailer({ server, from }: MailSettings, baseUrl: string): S
       from: { ...from },
       // As an object, so that it is one address whatever it contains.
       to: { name: '', address: to },
-      subject: message.subject,
-      text: formatMailText(message, stopUrl),
+      ...formatContent(request, baseUrl),
       date: event.at,
       // The same in every attempt, so that mail programs show a repeated mail once.
       messageId: `<${event.id}@${new URL(baseUrl).hostname}>`,
@@ -175,6 +176,15 @@ export function createMailer({ server, from }: MailSettings, baseUrl: string): S
       clearTimeout(timer);
     }
   };
+}
+
+function formatContent(
+  { event, stopUrl, confirmUrl }: MailRequest,
+  baseUrl: string,
+): { subject: string; text: string } {
+  if (confirmUrl !== undefined) return formatConfirmation(event.slug, { baseUrl, confirmUrl, stopUrl });
+  const message = describeEvent(event, baseUrl);
+  return { subject: message.subject, text: formatMailText(message, stopUrl) };
 }
 
 const smtpError = z.looseObject({

@@ -1,6 +1,6 @@
 // What notifications say: one table of texts, the mail of an event, and the signed body that a webhook gets.
 import { createHmac } from 'node:crypto';
-import { derivePurposeKey, isSameSecret } from '../../../lib/sealed-text.ts';
+import { derivePurposeKey, isSameSecret, openText, sealText } from '../../../lib/sealed-text.ts';
 import type { EventDetail, EventKind } from './events.ts';
 
 /** An event as it is sent. */
@@ -45,24 +45,48 @@ const texts: Readonly<Record<EventKind, EventText>> = {
       `${nameCommit(detail, true)} of ${detail.title} does not start: a variable or secret that it needs is not set.${describeServing(detail)}`,
   },
   budget_low: {
-    subject: ({ percent }) => `${percent ?? 80} % of today's model budget is used`,
+    subject: (detail) => `${detail.percent ?? 80} % of the model budget of ${nameDay(detail)} is used`,
     fact: (detail) =>
-      `${detail.title} has used ${detail.percent ?? 80} % of its daily budget for models (${detail.budget_usd ?? '?'} USD). When it is used up, calls of models are refused until 00:00 UTC.`,
+      `${detail.title} has used ${detail.percent ?? 80} % of its daily budget for models (${detail.budget_usd ?? '?'} USD). When it is used up, calls of models are refused until the day ends (00:00 UTC).`,
   },
   budget_spent: {
-    subject: () => "Today's model budget is used up",
+    subject: (detail) => `the model budget of ${nameDay(detail)} is used up`,
     fact: (detail) =>
-      `${detail.title} has used its daily budget for models (${detail.budget_usd ?? '?'} USD). Calls of models are refused until 00:00 UTC. Only the operator of this installation can raise the budget.`,
+      `${detail.title} has used its daily budget for models (${detail.budget_usd ?? '?'} USD). Calls of models are refused until the day ends (00:00 UTC). Only the operator of this installation can raise the budget.`,
+  },
+  statement: {
+    subject: ({ month }) => `the statement for ${month ?? 'the last month'} is ready`,
+    fact: (detail) =>
+      `The statement of ${detail.title} for ${detail.month ?? 'the last month'} is ready: ${detail.amount_usd ?? '?'} USD.${detail.disputes_until === undefined ? '' : ` You can dispute it until ${detail.disputes_until.slice(0, 10)}.`}`,
+  },
+  payout: {
+    subject: (detail) => `${detail.amount_usd ?? '?'} USD were paid out`,
+    fact: (detail) =>
+      `The operator of this installation recorded a payout of ${detail.amount_usd ?? '?'} USD to ${detail.title}.`,
+  },
+  task_failed: {
+    subject: () => 'a task failed or was missed',
+    fact: ({ title }) =>
+      `A scheduled task of ${title} failed, or did not start in time. Its runs and their logs are on the page of the app.`,
   },
   test: {
     subject: () => 'Test notification',
     fact: ({ title }) => `This is a test. Notifications about ${title} arrive here.`,
+  },
+  confirm: {
+    subject: () => 'Confirm your address',
+    fact: ({ title }) => `The author of ${title} wants to send notifications to this address.`,
   },
 };
 
 function nameCommit({ commit }: EventDetail, startsSentence = false): string {
   if (commit === undefined) return startsSentence ? 'The newest commit' : 'the newest commit';
   return `${startsSentence ? 'Commit' : 'commit'} ${commit.slice(0, 12)}`;
+}
+
+/** Events that an earlier version recorded have no day: they were of the day on which they were sent. */
+function nameDay({ day }: EventDetail): string {
+  return day ?? 'today';
 }
 
 function describeServing({ url }: EventDetail): string {
@@ -109,6 +133,25 @@ export function formatMailText({ paragraphs, links }: EventMessage, stopUrl: str
   ].join('\n\n');
 }
 
+/**
+ * The mail that asks the owner of an address to confirm it. Nothing in it was chosen by the person who entered the address,
+ * except for the name of the app.
+ */
+export function formatConfirmation(
+  slug: string,
+  { baseUrl, confirmUrl, stopUrl }: { readonly baseUrl: string; readonly confirmUrl: string; readonly stopUrl: string },
+): { readonly subject: string; readonly text: string } {
+  const host = new URL(baseUrl).host;
+  const text = [
+    `The author of the app ${slug} on ${host} wants to send notifications about it to this address.`,
+    `To get them, open this link within 48 hours and confirm:\n${confirmUrl}`,
+    'If you do not know this app, do nothing. Without your confirmation, no notification is sent to you.',
+    `-- \nRefuse all further requests about this app: ${stopUrl}`,
+    '',
+  ].join('\n\n');
+  return { subject: `Confirm notifications about ${slug} on ${host}`, text };
+}
+
 /** Body of a webhook. */
 export function formatWebhookBody(event: SentEvent, baseUrl: string): string {
   const { slug, kind, detail, at } = event;
@@ -137,7 +180,13 @@ export interface StopTarget {
   readonly contact: string;
 }
 
+/** The same of a link that confirms an address. The version is new with each request. */
+export interface ConfirmTarget extends StopTarget {
+  readonly version: string;
+}
+
 const stopForm = /^([A-Za-z0-9-]{1,64})\.([0-9a-f]{32})\.([A-Za-z0-9_-]{43})$/;
+const confirmForm = /^([A-Za-z0-9-]{1,64})\.([0-9a-f]{32})\.([0-9a-f-]{36})\.([A-Za-z0-9_-]{43})$/;
 
 /** The keys of notifications. All are derived from one secret of the installation, so none is stored. */
 export class NotificationKeys {
@@ -163,6 +212,30 @@ export class NotificationKeys {
     const [, app, contact] = stopForm.exec(token) ?? [];
     if (app === undefined || contact === undefined) return undefined;
     return isSameSecret(token, this.createStopToken({ app, contact })) ? { app, contact } : undefined;
+  }
+
+  /** The token of the link that confirms an address. */
+  createConfirmToken({ app, contact, version }: ConfirmTarget): string {
+    const names = `${app}.${contact}.${version}`;
+    return `${names}.${this.#sign('confirm', names).toString('base64url')}`;
+  }
+
+  /** @returns undefined for a token that this installation did not make */
+  parseConfirmToken(token: string): ConfirmTarget | undefined {
+    const [, app, contact, version] = confirmForm.exec(token) ?? [];
+    if (app === undefined || contact === undefined || version === undefined) return undefined;
+    const target = { app, contact, version };
+    return isSameSecret(token, this.createConfirmToken(target)) ? target : undefined;
+  }
+
+  /** Seals what a recipient of an app is reached at. */
+  sealAddress(app: string, address: string): string {
+    return sealText(address, { key: this.#derive('address'), context: app });
+  }
+
+  /** @returns undefined if the secret of the installation has changed since */
+  openAddress(app: string, sealed: string): string | undefined {
+    return openText(sealed, { key: this.#derive('address'), context: app });
   }
 
   /** The signing secret of a webhook, in the form of Standard Webhooks. */

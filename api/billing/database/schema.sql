@@ -2422,6 +2422,8 @@ CREATE INDEX line_author ON revenue.line USING btree (author, month, id);
 CREATE INDEX line_day ON revenue.line USING btree (app, day) WHERE (day IS NOT NULL);
 -- What all apps accrued on a day.
 CREATE INDEX line_paid ON revenue.line USING btree (day) INCLUDE (app, amount, uses) WHERE (item = 'use'::text);
+-- Payouts of the last days, of which authors are notified.
+CREATE INDEX line_payout ON revenue.line USING btree (posted_at) WHERE (kind = 'payout'::text);
 CREATE TRIGGER line_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON revenue.line FOR EACH STATEMENT EXECUTE FUNCTION revenue.refuse_change();
 
 -- Days of an app of which the share is posted. Uses that come after the end of the day was posted make a line of kind `late`.
@@ -2887,6 +2889,9 @@ CREATE TABLE author.action (
   outcome text NOT NULL,
   -- X-Request-Id of the request.
   request text NOT NULL,
+  -- The actor is the first 12 digits of the hash of an author key, or a kind, a colon and an id, as of a token. The name is what
+  -- its owner called it at that time.
+  actor_name text,
   CONSTRAINT action_outcome_check CHECK (outcome = ANY (ARRAY['accepted'::text, 'failed'::text])),
   CONSTRAINT action_pkey PRIMARY KEY (id)
 );
@@ -3002,16 +3007,23 @@ CREATE TABLE author.notification_target (
   url text,
   -- Part of what the signing secret is derived from. A new one makes the old secret worthless.
   version uuid,
-  -- Kinds of events that are sent.
-  events text[] DEFAULT '{}'::text[] NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   -- Since when every attempt has failed.
   failing_since timestamp with time zone,
   -- When it was switched off, because it had failed for too long.
   off_at timestamp with time zone,
+  recipient text DEFAULT ''::text NOT NULL,
+  address text,
+  confirmed_at timestamp with time zone,
   CONSTRAINT notification_target_channel_check CHECK (channel = ANY (ARRAY['mail'::text, 'webhook'::text])),
-  CONSTRAINT notification_target_check CHECK ((channel = 'webhook'::text) = (url IS NOT NULL AND version IS NOT NULL)),
-  CONSTRAINT notification_target_pkey PRIMARY KEY (app, channel)
+  CONSTRAINT notification_target_pkey PRIMARY KEY (app, channel, recipient),
+  CONSTRAINT notification_target_check CHECK ((channel = 'webhook'::text) = (url IS NOT NULL)),
+  CONSTRAINT notification_target_check1 CHECK ((channel = 'webhook'::text) = (recipient = ''::text)),
+  CONSTRAINT notification_target_check2 CHECK (
+CASE channel
+    WHEN 'mail'::text THEN (address IS NULL) = (version IS NULL)
+    ELSE version IS NOT NULL
+END)
 );
 
 -- Contacts that want no mail about an app, as keyed hashes.
@@ -3026,8 +3038,6 @@ CREATE TABLE author.delivery (
   event uuid NOT NULL,
   channel text NOT NULL,
   app text NOT NULL,
-  -- Keyed hash of the contact; of a mail alone.
-  contact text,
   state text DEFAULT 'waiting'::text NOT NULL,
   attempts integer DEFAULT 0 NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
@@ -3035,14 +3045,94 @@ CREATE TABLE author.delivery (
   due_at timestamp with time zone DEFAULT now() NOT NULL,
   ended_at timestamp with time zone,
   last_error text,
+  recipient text DEFAULT ''::text NOT NULL,
   CONSTRAINT delivery_channel_check CHECK (channel = ANY (ARRAY['mail'::text, 'webhook'::text])),
   CONSTRAINT delivery_state_check CHECK (state = ANY (ARRAY['waiting'::text, 'delivered'::text, 'abandoned'::text, 'skipped'::text])),
-  CONSTRAINT delivery_pkey PRIMARY KEY (event, channel),
-  CONSTRAINT delivery_event_fkey FOREIGN KEY (event) REFERENCES author.event(id) ON DELETE CASCADE
+  CONSTRAINT delivery_event_fkey FOREIGN KEY (event) REFERENCES author.event(id) ON DELETE CASCADE,
+  CONSTRAINT delivery_pkey PRIMARY KEY (event, channel, recipient)
 );
 CREATE INDEX delivery_due ON author.delivery USING btree (due_at) WHERE (state = 'waiting'::text);
 CREATE INDEX delivery_app ON author.delivery USING btree (app, created_at DESC);
-CREATE INDEX delivery_contact ON author.delivery USING btree (contact, created_at DESC) WHERE (contact IS NOT NULL);
+CREATE INDEX delivery_recipient ON author.delivery USING btree (recipient, created_at DESC) WHERE (recipient <> ''::text);
+
+CREATE TABLE author.token (
+  -- First 12 digits of the hash: what lists and the audit log name it by.
+  id text NOT NULL,
+  -- UID of the HostedApp.
+  app text NOT NULL,
+  name text NOT NULL,
+  -- SHA-256 of the token, which itself is not stored.
+  hash text NOT NULL,
+  scopes text[] NOT NULL,
+  -- Hash of the author key that made it. The token ends with the line of that key.
+  author_key text NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  revoked_at timestamp with time zone,
+  -- To the minute.
+  last_used_at timestamp with time zone,
+  CONSTRAINT token_check CHECK (expires_at <= (created_at + '366 days'::interval)),
+  CONSTRAINT token_pkey PRIMARY KEY (id)
+);
+CREATE INDEX token_app ON author.token USING btree (app, created_at DESC);
+
+-- Sign-ins that have ended, so that each ends once, at whichever replica of the API.
+CREATE TABLE author.sign_in_state (
+  -- SHA-256 of the state.
+  hash text NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT sign_in_state_pkey PRIMARY KEY (hash)
+);
+CREATE INDEX sign_in_state_expiry ON author.sign_in_state USING btree (expires_at);
+
+-- Runs of the tasks of apps, and of commands that authors started. Kubernetes keeps the last few, and the status of a HostedApp
+-- the last twenty; here they are kept for their author.
+CREATE TABLE author.task_run (
+  -- UID of the HostedApp.
+  app text NOT NULL,
+  -- Name of the Job.
+  id text NOT NULL,
+  task text NOT NULL,
+  trigger text NOT NULL,
+  -- Of a command that is no task.
+  command jsonb,
+  commit text,
+  requested_at timestamp with time zone,
+  scheduled_at timestamp with time zone,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  exit_code integer,
+  -- How it ended, in the words of Kubernetes, or Missed, NotStarted, Replaced or Removed.
+  reason text,
+  -- The first of its times, by which runs are sorted.
+  at timestamp with time zone NOT NULL,
+  CONSTRAINT task_run_trigger_check CHECK (trigger = ANY (ARRAY['schedule'::text, 'manual'::text, 'release'::text])),
+  CONSTRAINT task_run_pkey PRIMARY KEY (app, id)
+);
+CREATE INDEX task_run_at ON author.task_run USING btree (app, at DESC, id DESC);
+CREATE INDEX task_run_task ON author.task_run USING btree (app, task, at DESC, id DESC);
+
+-- Kinds of events that a channel of an app sends. No row: all of them, also those that are added later.
+CREATE TABLE author.notification_choice (
+  app text NOT NULL,
+  channel text NOT NULL,
+  events text[] NOT NULL,
+  CONSTRAINT notification_choice_channel_check CHECK (channel = ANY (ARRAY['mail'::text, 'webhook'::text])),
+  CONSTRAINT notification_choice_events_check CHECK (cardinality(events) > 0),
+  CONSTRAINT notification_choice_pkey PRIMARY KEY (app, channel)
+);
+
+-- The secret of an app's push hook, which is derived from its version. No row: the first version, which was never replaced.
+CREATE TABLE author.push_hook (
+  -- UID of the HostedApp.
+  app text NOT NULL,
+  version integer NOT NULL,
+  replaced_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+  -- Until when the version before is valid, too.
+  previous_until timestamp with time zone,
+  CONSTRAINT push_hook_version_check CHECK (version > 1),
+  CONSTRAINT push_hook_pkey PRIMARY KEY (app)
+);
 
 CREATE OR REPLACE FUNCTION author.refuse_change()
  RETURNS trigger

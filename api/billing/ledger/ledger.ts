@@ -236,6 +236,11 @@ export class Ledger {
     return { limit, ...takeRow(row) };
   }
 
+  /** What hosted apps have used of their budgets, today and on the day before. */
+  async listAppBudgets(): Promise<{ app: string; day: string; used: Money }[]> {
+    return this.#database.replay(statements.appBudgets, [this.#now()]);
+  }
+
   /** Model calls of today that cost the platform more than was reserved, and stop who and what caused it. */
   async overruns(): Promise<{ calls: number; excess: Money }> {
     const [row] = await this.#database.replay(statements.overruns, [this.#now()]);

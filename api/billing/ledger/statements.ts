@@ -164,6 +164,14 @@ export const budget = defineStatement(
   z.object({ used: money, held: money }),
 );
 
+export const appBudgets = defineStatement(
+  'app-budgets',
+  `select a.owner as app, a.day::text as day, abs(b.balance)::text as used
+    from ledger.budget b join ledger.account a on a.id = b.account_id
+    where a.kind = 'app' and a.day >= (coalesce($1::timestamptz, clock_timestamp()) at time zone 'utc')::date - 1`,
+  z.object({ app: z.string(), day: z.string(), used: money }),
+);
+
 export const overruns = defineStatement(
   'overruns',
   `select count(*)::int as calls, coalesce(sum(cost - held), 0)::text as excess from ledger.overrun

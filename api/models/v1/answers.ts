@@ -9,7 +9,7 @@ import {
   type NoteCall,
   type Payer,
   type Prompt,
-  formatRateLimitHeaders,
+  formatQuotaHeaders,
 } from '../../billing/index.ts';
 import {
   createBufferedResponse,
@@ -267,7 +267,7 @@ function formatAnswerHeaders(settlement: Settlement, payer: Payer): Record<strin
     ...formatCostHeaders(settlement),
     // Its older name, which hosted apps may read.
     'x-moorage-cost-source': settlement.source,
-    ...formatRateLimitHeaders(settlement.quota, payer, Date.now()),
+    ...formatQuotaHeaders(settlement.quota, payer, Date.now()),
   };
 }
 

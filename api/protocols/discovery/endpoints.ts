@@ -20,7 +20,7 @@ import { a2aPath, buildCardJson } from '../a2a/index.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { buildLlmsFullText, buildLlmsText } from './llms-txt.ts';
 import { buildOpenApi, addAppPaths } from './openapi.ts';
-import { isOffered, type Offer, type Site } from '../../apps/index.ts';
+import { isOffered, type Offer, signInProblems, type Site } from '../../apps/index.ts';
 import { activatorProblems } from '../../../crds/reports.ts';
 import { internalProblems } from '../../accounting/index.ts';
 
@@ -320,6 +320,6 @@ function formatLinkHeader(site: Site): string {
  * endpoint here.
  */
 export function collectDocumentedProblems(endpoints: readonly Endpoint[]): ReadonlyMap<string, ProblemType> {
-  const others = [...Object.values(activatorProblems), ...internalProblems];
+  const others = [...Object.values(activatorProblems), ...internalProblems, ...signInProblems];
   return new Map([...others.map((type) => [type.slug, type] as const), ...collectProblemTypes(endpoints)]);
 }

@@ -44,6 +44,17 @@ export function buildOpenApi(endpoints: readonly Endpoint[], baseUrl: string): J
           scheme: 'bearer',
           description: 'Optional. Your own API key for the model router, which begins with sk-.',
         },
+        authorKey: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'The key of an author, which begins with mak-. Its line is in the repository of the app.',
+        },
+        appToken: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'A token that an author made for their app, which begins with mat-, with the scopes that are named.',
+        },
       },
       headers: headerComponents,
       schemas: { Problem: problemSchema },
@@ -78,6 +89,7 @@ function buildOperation(endpoint: Endpoint): Json {
     summary: endpoint.summary,
     description: endpoint.description,
     tags: [endpoint.tag],
+    ...buildSecurity(endpoint),
     parameters: [...buildParameters(endpoint.params, 'path'), ...buildParameters(endpoint.query, 'query')],
     ...(endpoint.body === undefined
       ? {}
@@ -96,6 +108,13 @@ function buildOperation(endpoint: Endpoint): Json {
       ...buildProblemResponses(endpoint),
     },
   };
+}
+
+/** What authors' endpoints require, instead of the optional key of all others. */
+function buildSecurity({ authorScope }: Endpoint): Json {
+  if (authorScope === undefined) return {};
+  const token = ['owner', 'key'].includes(authorScope) ? [] : [{ appToken: [authorScope] }];
+  return { security: [{ authorKey: [] }, ...token] };
 }
 
 function buildParameters(schema: z.ZodObject | undefined, location: 'path' | 'query'): Json[] {

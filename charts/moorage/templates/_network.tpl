@@ -94,6 +94,18 @@
 {{- end }}
 {{- end }}
 
+{{/* Forges that are not on the public internet, which the API reaches anyway. */}}
+{{- define "moorage.egressSignIn" -}}
+{{- if and .Values.signIn.providersSecret .Values.signIn.cidrs -}}
+- ports:
+    - {protocol: TCP, port: {{ .Values.signIn.port }}}
+  to:
+    {{- range .Values.signIn.cidrs }}
+    - ipBlock: {cidr: {{ . | quote }}}
+    {{- end }}
+{{- end }}
+{{- end }}
+
 {{/* The database: our own pod, or the addresses that were given. */}}
 {{- define "moorage.egressDatabase" -}}
 {{- if .Values.database.urlSecret -}}

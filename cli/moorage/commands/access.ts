@@ -1,10 +1,10 @@
-// Commands for keys and records: login, logout, the push hook, the audit log, and the export of an app.
+// Commands for keys and records: login, logout, the push hook, the audit log, and the export of an app. Tokens are in tokens.ts.
 import { readFile, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { toHarmlessText } from '../../../lib/harmless-text.ts';
 import { parseWholeNumber, UsageError } from '../../../lib/command-line.ts';
-import { formatAuthorKeyLine, isAuthorKey, ownershipFile } from '../../../lib/ownership-file.ts';
+import { formatAuthorKeyLine, isAuthorToken, isAuthorKey, ownershipFile } from '../../../lib/ownership-file.ts';
 import { parseAcceptedRepository } from '../../../lib/repository.ts';
 import { Fault } from '../../submit/installation.ts';
 import { type Api, type AppChoice, anyAnswer, fetchStatus, resolveSlug, type SubmitStatus } from '../client.ts';
@@ -20,9 +20,9 @@ const noArgument = 'a key is never an argument, because others can see it: use -
 export const login = defineCommand({
   name: 'login',
   group: 'Get started',
-  summary: 'Store an author key for an installation, or get a new one',
+  summary: 'Store an author key or a token for an installation, or get a new key',
   details: [
-    'A key opens an app once its line is in .moorage-owner at the top of the default branch. Without a key, this gets one for APP, stores it, and prints the line to commit. The same key opens all of your apps: `moorage login` prints the line for each.',
+    'A key opens an app once its line is in .moorage-owner at the top of the default branch. Without a key, this gets one for APP, stores it, and prints the line to commit. The same key opens all of your apps: `moorage login` prints the line for each. A token (mat-…), which an author made, opens one app and is stored the same way.',
     'The key is read from a file, from standard input or from a hidden prompt, never from the command line, where others on this machine could see it. It is stored in moorage/config.json below $XDG_CONFIG_HOME (default: ~/.config), with mode 0600. The variable MOORAGE_KEY takes precedence over it.',
   ],
   arguments: [appArgument],
@@ -39,7 +39,7 @@ export const login = defineCommand({
   ],
   run: async ({ values, positionals: [name] }, session) => {
     // A key here was visible to others already; it must not be repeated in a message, too.
-    if (isAuthorKey(name ?? '') || isAuthorKey(values.app ?? '')) throw new UsageError(noArgument);
+    if ([name ?? '', values.app ?? ''].some(isKey)) throw new UsageError(noArgument);
     const api = await session.connect({ api: await askForAddress(session) });
     const key = values['new-key'] ? '' : await readKey(values['key-file'], session);
     const app = { name: name ?? values.app, folder: session.folder };
@@ -68,9 +68,13 @@ async function readKey(file: string | undefined, { terminal, folder }: Session):
           throw new UsageError(`${file} cannot be read`);
         });
   const trimmed = key.trim();
-  if (trimmed !== '' && !isAuthorKey(trimmed))
-    throw new Fault('this is not an author key: keys begin with mak- and have 47 characters');
+  if (trimmed !== '' && !isKey(trimmed))
+    throw new Fault('this is neither an author key nor a token: they begin with mak- or mat- and have 47 characters');
   return trimmed;
+}
+
+function isKey(text: string): boolean {
+  return isAuthorKey(text) || isAuthorToken(text);
 }
 
 /** Stores a key that the author has, once the installation answered to it. */
@@ -80,6 +84,7 @@ async function keepKey(key: string, api: Api, app: AppChoice, session: Session):
   const withKey = await session.connect({ api: address, key });
   const slug = app.name === undefined ? undefined : await resolveSlug(withKey, app);
   const isOpen = await hasAccess(withKey, slug);
+  if (!isOpen && isAuthorToken(key)) throw new Fault(`the token does not open ${slug}: ask its author for another one`);
   await recordKey(key, api, session);
   if (!isOpen) {
     await prepareKey(api, app, false, session);
@@ -101,8 +106,10 @@ async function hasAccess(api: Api, slug: string | undefined): Promise<boolean> {
     await api.call({ path: `/api/apps/${slug}`, schema: anyAnswer, feature: 'author keys' });
     return true;
   } catch (error) {
-    if (error instanceof Fault && error.refusal !== undefined && readProblemSlug(error.refusal) === 'app-private')
-      return false;
+    const problem = error instanceof Fault && error.refusal !== undefined ? readProblemSlug(error.refusal) : undefined;
+    if (problem === 'app-private') return false;
+    // A token that may not read is a token of the app.
+    if (problem === 'missing-scope') return true;
     throw error;
   }
 }
@@ -118,7 +125,9 @@ async function recordKey(key: string, { target }: Api, { config }: Session): Pro
 async function prepareKey(api: Api, app: AppChoice, isNew: boolean, session: Session): Promise<void> {
   const { terminal, config } = session;
   const { address } = api.target;
-  const known = isNew ? undefined : (await config.read()).installations[address]?.key;
+  const stored = isNew ? undefined : (await config.read()).installations[address]?.key;
+  // A token has no line.
+  const known = stored !== undefined && isAuthorKey(stored) ? stored : undefined;
   const { slug, repo, line } =
     known === undefined ? await issueKey(api, app, session) : deriveLine(known, await fetchStatus(api, app));
   const document = {
@@ -195,29 +204,43 @@ export const logout = defineCommand({
 const pushHook = z.looseObject({
   url: z.string(),
   secret: z.string(),
+  previous_valid_until: z.string().optional(),
   setup: z.record(z.string(), z.string()).default({}),
 });
 
 export const hook = defineCommand({
   name: 'hook',
   group: 'Keys and records',
-  summary: 'Get the address and the secret of a push hook for the git host',
-  details: ['With the hook, the git host reports each push, and a new commit is built within seconds.'],
+  summary: 'Get or replace the secret of the push hook for the git host',
+  details: [
+    'With the hook, the git host reports each push, and a new commit is built within seconds.',
+    'With --replace, there is a new secret. The old one stays valid for 24 hours, unless --end-previous ends it immediately. Alone, --end-previous ends the old secret after a replacement.',
+  ],
   arguments: [appArgument],
-  options: { app: appOption },
-  examples: ['hook', 'hook octo/hello'],
+  options: {
+    replace: { type: 'boolean', default: false, about: 'make a new secret' },
+    'end-previous': { type: 'boolean', default: false, about: 'end the old secret immediately' },
+    app: appOption,
+  },
+  examples: ['hook', 'hook octo/hello', 'hook octo/hello --replace'],
   run: async ({ values, positionals: [name] }, session) => {
     const { api, slug } = await chooseApp(session, name, values.app);
-    const made = await api.call({
-      method: 'POST',
-      path: `/api/apps/${slug}/push-hook-secret`,
-      schema: pushHook,
-      feature: 'push hooks',
-    });
+    const path = `/api/apps/${slug}/push-hook-secret`;
+    const feature = 'push hooks';
+    if (values['end-previous'] && !values.replace) {
+      const ended = await api.call({ method: 'DELETE', path: `${path}/previous`, schema: anyAnswer, feature });
+      session.terminal.printResult(ended, () => toHarmlessText(ended.message ?? 'The previous secret is ended.'));
+      return undefined;
+    }
+    const request = values.replace
+      ? { path: `${path}/replace`, body: { end_previous: values['end-previous'] } }
+      : { path };
+    const made = await api.call({ method: 'POST', ...request, schema: pushHook, feature });
     session.terminal.printResult(made, () => [
       ...formatFields([
         ['url', made.url],
         ['secret', made.secret],
+        ['previous valid until', made.previous_valid_until],
       ]),
       '',
       'Where to enter them:',
@@ -232,6 +255,7 @@ const auditPage = z.looseObject({
     z.looseObject({
       at: z.string(),
       actor: z.string(),
+      actor_name: z.string().optional(),
       action: z.string(),
       detail: z.record(z.string(), z.unknown()).default({}),
       outcome: z.string(),
@@ -244,7 +268,7 @@ const auditPage = z.looseObject({
 export const audit = defineCommand({
   name: 'audit',
   group: 'Keys and records',
-  summary: 'List what was done with an app, when, and with which key',
+  summary: 'List what was done with an app, when, and with which key or token',
   arguments: [appArgument],
   options: {
     limit: { type: 'string', value: 'N', about: 'entries, from 1 to 200 (default: 50)' },
@@ -262,11 +286,11 @@ export const audit = defineCommand({
       feature: 'an audit log',
     });
     const { terminal } = session;
-    const rows = page.entries.map(({ at, action, outcome, actor, detail, request }) => ({
+    const rows = page.entries.map(({ at, action, outcome, actor, actor_name: actorName, detail, request }) => ({
       time: formatTime(at),
       action,
       outcome,
-      key: actor,
+      key: actorName === undefined ? actor : `${actorName} (${actor})`,
       detail: Object.entries(detail)
         .map(([field, value]) => `${field}=${formatValue(value)}`)
         .join(' '),

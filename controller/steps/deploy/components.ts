@@ -12,6 +12,12 @@ import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { parsePodComponents, type PodComponent } from '../../../crds/routes.ts';
 import type { ComponentImage } from '../../../crds/status.ts';
+import {
+  listScheduledComponents,
+  resolveRequest,
+  type RunRequest,
+  type ScheduledComponent,
+} from '../../../crds/tasks.ts';
 import { computeHash, type KubeObject } from '../../../lib/kubernetes/index.ts';
 import { omitUndefined } from '../../../lib/values.ts';
 import { sumQuantities } from '../../objects/kinds.ts';
@@ -92,6 +98,29 @@ export function listEndingComponents(
       const built = release.components?.find(({ name }) => name === component.name);
       return { ...component, image: built?.image ?? release.image, port: undefined };
     });
+}
+
+/** A task or cron component of a release, which runs to its end. */
+export type ScheduledRun = ScheduledComponent & { readonly image: string };
+
+/** The tasks and cron components of a release. A task runs the image of the component at /. */
+export function listScheduled(app: Pick<HostedApp, 'spec'>, release: Release): readonly ScheduledRun[] {
+  return listScheduledComponents(app.spec).map((component) => addImage(component, release));
+}
+
+/** What a request of the author runs in a release; undefined if there is no such task. */
+export function resolveRun(
+  app: Pick<HostedApp, 'spec'>,
+  release: Release,
+  request: RunRequest,
+): ScheduledRun | undefined {
+  const component = resolveRequest(app.spec, request);
+  return component && addImage(component, release);
+}
+
+function addImage(component: ScheduledComponent, release: Release): ScheduledRun {
+  const built = release.components?.find(({ name }) => name === component.name);
+  return { ...component, image: built?.image ?? release.image, port: undefined };
 }
 
 /** The port of the component that answers at /. */

@@ -67,6 +67,7 @@ import { computeCalmMs, findCrashLoop, isLooping, judgeRollout, reportCrashLoop 
 import { buildGeneratedSecrets, buildModelsSecret, isSettled, removeOldSecrets } from './secrets.ts';
 import { readServiceAddresses } from './services/connections.ts';
 import { endServices, keepServices } from './services/services.ts';
+import { planRequestedRuns } from './task-runs.ts';
 import { describeTasks, planSchedules, planTasks, type TaskInput } from './tasks.ts';
 import { isActivated, planTrialActions } from './trial.ts';
 import { trackWrites } from './written.ts';
@@ -249,8 +250,9 @@ function planStart(input: TaskInput, { plan, trial }: ReleaseChoice, backed: Bac
   const mayRun = trial === undefined && backed.isReady && !plan.isRolledBack && !isStopped;
   const { outcome, actions } = mayRun ? planTasks(input) : { outcome: undefined, actions: [] };
   const isHeld = backed.isHeld || outcome !== undefined;
+  const runs = isHeld ? [] : planRequestedRuns({ ...input, isStopped });
   const schedules = isHeld ? [] : planSchedules({ ...input, isStopped }, wanted);
-  return { isHeld, outcome: outcome ?? backed.outcome, actions: [...actions, ...schedules] };
+  return { isHeld, outcome: outcome ?? backed.outcome, actions: [...actions, ...runs, ...schedules] };
 }
 
 /** An app that runs keeps running; it may well work without that service for a while. */

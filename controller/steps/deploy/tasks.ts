@@ -18,7 +18,14 @@ import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { readDataKey } from '../../retention/retention.ts';
 import { isPodOfJob } from '../../build-queue/build-queue.ts';
 import { findNewest } from '../build/verdict.ts';
-import { listAppComponents, listEndingComponents, type Release, type RunningComponent } from './components.ts';
+import {
+  listAppComponents,
+  listEndingComponents,
+  listScheduled,
+  type Release,
+  type RunningComponent,
+  type ScheduledRun,
+} from './components.ts';
 import { buildChild } from './objects.ts';
 import { buildTaskTemplate, type OwnedObjects } from './pod-template.ts';
 import { explainHoldUp, explainTaskFailure } from './pods.ts';
@@ -94,7 +101,7 @@ function listOthers(app: Snapshot['app']): string[] {
 }
 
 /** The newest pod of a Job. */
-function findTaskPod({ tasks }: Snapshot, job: Job): Pod | undefined {
+export function findTaskPod({ tasks }: Snapshot, job: Job): Pod | undefined {
   return findNewest((tasks?.pods ?? []).filter((pod) => isPodOfJob(pod, job)));
 }
 
@@ -108,7 +115,7 @@ function buildTaskJob({ snapshot, release, hash, owned }: TaskInput, task: Runni
   const { app, config } = snapshot;
   const template = buildTaskTemplate(app, config, task, release.commit, owned);
   return {
-    ...markTask(buildChild(app, 'batch/v1', 'Job', formatTaskName(app, task, hash)), task),
+    ...markTask(buildChild(app, 'batch/v1', 'Job', formatTaskName(app, task, hash)), task, release.commit),
     spec: buildJobSpec(template, Math.ceil(parseComponentStartMs(task) / 1000) + marginSeconds),
   };
 }
@@ -120,9 +127,9 @@ const marginSeconds = 120;
  * A task is not repeated, unless its pod was evicted. The deadline is that of the pod, since the end of a Job by its own
  * deadline deletes the pod with its log.
  */
-function buildJobSpec(template: Wire<V1PodTemplateSpec>, seconds: number): Wire<V1JobSpec> {
+export function buildJobSpec(template: Wire<V1PodTemplateSpec>, seconds: number, retries = 2): Wire<V1JobSpec> {
   return {
-    backoffLimit: 2,
+    backoffLimit: retries,
     podFailurePolicy: {
       rules: [
         { action: 'Count', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
@@ -136,20 +143,17 @@ function buildJobSpec(template: Wire<V1PodTemplateSpec>, seconds: number): Wire<
   };
 }
 
-function markTask(manifest: Manifest, { name }: RunningComponent): Manifest {
+export function markTask(manifest: Manifest, { name }: Pick<RunningComponent, 'name'>, commit: string): Manifest {
   const { metadata } = manifest;
   return {
     ...manifest,
     metadata: {
       ...metadata,
       labels: { ...metadata.labels, [labels.component]: taskComponent },
-      annotations: { ...metadata.annotations, [annotations.task]: name },
+      annotations: { ...metadata.annotations, [annotations.task]: name, [annotations.commit]: commit },
     },
   };
 }
-
-/** Longest run of a cron component. The next one does not start before its end. */
-const longestCronSeconds = 3_600;
 
 /**
  * Applies the CronJobs of the release that runs, and removes retired ones and Jobs of older releases.
@@ -162,9 +166,9 @@ export function planSchedules(
 ): Action[] {
   const { snapshot, release } = input;
   const { jobs = [], cronJobs: cached = [] } = snapshot.tasks ?? {};
-  const manifests = listEndingComponents(snapshot.app, release, 'cron').map((cron) =>
-    buildCronJob(input, cron, isStopped),
-  );
+  const manifests = listScheduled(snapshot.app, release)
+    .filter((cron) => cron.schedule !== undefined)
+    .map((cron) => buildCronJob(input, cron, isStopped));
   const kept = new Set([
     ...manifests.map(({ metadata }) => metadata.name),
     ...listEndingComponents(snapshot.app, release, 'task').flatMap((task) =>
@@ -174,6 +178,7 @@ export function planSchedules(
   const isRetired = ({ metadata }: Job): boolean =>
     metadata.deletionTimestamp === undefined &&
     !kept.has(metadata.name) &&
+    !isRequestedRun(metadata.name) &&
     (metadata.ownerReferences ?? []).some(({ kind }) => kind === snapshot.app.kind);
   return [
     ...manifests.map((manifest): Action => ({
@@ -193,24 +198,37 @@ function formatCronName(app: HostedApp, { name }: RunningComponent): string {
   return `cron-${readable}-${computeHash([readDataKey(app), name, 'cron']).slice(0, 20)}`;
 }
 
-function buildCronJob({ snapshot, release, owned }: TaskInput, cron: RunningComponent, isStopped: boolean): Manifest {
+const requestedPrefix = 'run-';
+
+/** Whether a Job of an app runs what its author requested. */
+export function isRequestedRun(name: string): boolean {
+  return name.startsWith(requestedPrefix);
+}
+
+/** A run that could not start for so long is left out, by Kubernetes. */
+export const startingDeadlineMs = 300_000;
+
+/** Jobs that an outage of the API may leave unread. */
+const keptJobs = 3;
+
+function buildCronJob({ snapshot, release, owned }: TaskInput, cron: ScheduledRun, isStopped: boolean): Manifest {
   const { app, config } = snapshot;
-  const manifest = markTask(buildChild(app, 'batch/v1', 'CronJob', formatCronName(app, cron)), cron);
+  const manifest = markTask(buildChild(app, 'batch/v1', 'CronJob', formatCronName(app, cron)), cron, release.commit);
   const template = buildTaskTemplate(app, config, cron, release.commit, owned);
   const { labels: marks = {}, annotations: noted = {} } = manifest.metadata;
   return {
     ...manifest,
     spec: {
       schedule: cron.schedule ?? '',
-      timeZone: 'Etc/UTC',
-      concurrencyPolicy: 'Forbid',
-      startingDeadlineSeconds: 300,
-      successfulJobsHistoryLimit: 1,
-      failedJobsHistoryLimit: 1,
+      timeZone: cron.timeZone,
+      concurrencyPolicy: cron.overlap === 'replace' ? 'Replace' : 'Forbid',
+      startingDeadlineSeconds: startingDeadlineMs / 1_000,
+      successfulJobsHistoryLimit: keptJobs,
+      failedJobsHistoryLimit: keptJobs,
       suspend: isStopped,
       jobTemplate: {
         metadata: { labels: marks, annotations: noted },
-        spec: buildJobSpec(template, longestCronSeconds),
+        spec: buildJobSpec(template, cron.timeoutSeconds),
       },
     } satisfies Wire<V1CronJobSpec>,
   };
@@ -237,7 +255,9 @@ export function describeTasks({ snapshot, release, hash }: Omit<TaskInput, 'owne
       );
     }),
     ...listEndingComponents(app, release, 'cron').map((cron) => {
-      const own = jobs.filter(({ metadata }) => metadata.annotations?.[annotations.task] === cron.name);
+      const own = jobs.filter(
+        ({ metadata }) => metadata.annotations?.[annotations.task] === cron.name && !isRequestedRun(metadata.name),
+      );
       const ended = own.filter(({ status }) => (status?.conditions ?? []).length > 0);
       return describe(
         cron,

@@ -1,4 +1,5 @@
 // Step Route: routes the host names of an app to its Service or the activator, and waits until the Gateway accepts them.
+import { isProtected } from '../../../crds/access.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { activator, annotations, formatAppHost, formatSubdomainLabel, probeHeader } from '../../../crds/names.ts';
 import {
@@ -30,7 +31,8 @@ import { isReady, readTemplateHash } from '../deploy/pods.ts';
 
 export function runRouteStep(snapshot: Snapshot, { fields }: Progress): StepResult {
   const { app, config, route, componentRoutes = [] } = snapshot;
-  const isActivated = fields.idle !== undefined || fields.activated === true;
+  // A protected app is reached through the activator alone. If there is none, nobody reaches it.
+  const isActivated = fields.idle !== undefined || fields.activated === true || isProtected(app.spec);
   const components = chooseComponents(snapshot);
   const wanted = listSubdomains(components).map((subdomain) => {
     const manifest = buildComponentRoute(app, config, { components, subdomain, isActivated });
@@ -78,7 +80,7 @@ function listSubdomains(components: readonly RoutedComponent[]): string[] {
   return [...new Set(components.flatMap(({ route }) => route.subdomain ?? []))].sort();
 }
 
-/** An app that may rest is always reached through the activator, which sees when it is used. */
+/** An app that may rest is always reached through the activator, which sees when it is used; and so is a protected one. */
 export function buildRoute(
   app: HostedApp,
   config: InstallationConfig,

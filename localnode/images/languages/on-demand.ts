@@ -225,4 +225,4 @@ export const onDemand: readonly ImageRecipe[] = [
   createUvImage('0.9.26', '0.9'),
   createUvImage('0.9.24'),
   ...['3.12', '3.13', '3.14'].map(createUvPythonImage),
-].map((image): ImageRecipe => ({ ...image, on: 'demand', compression: 'zstd' }));
+].map((image): ImageRecipe => ({ ...image, on: 'demand' }));

@@ -1,5 +1,5 @@
 // Runs the kubelet and kube-proxy as processes, with the cgroups of the pods.
-import { readFile, statfs, access, mkdir, readdir } from 'node:fs/promises';
+import { readFile, statfs, access, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { getBinaryPath } from '../../binaries/build.ts';
@@ -159,9 +159,23 @@ async function listHierarchies(): Promise<string[]> {
   return entries.filter((entry) => entry.isDirectory()).map((entry) => join(mount, entry.name));
 }
 
-/** Creates the node's cgroup in each hierarchy. The kubelet does not start without it. */
+/**
+ * How many processes outside the pods all pods together weigh as much as, in the files of cgroup v1 and v2. By default it
+ * is one, so a compiler on the same machine takes the time in which the operator has to renew its lease.
+ */
+const weights: readonly (readonly [string, number])[] = [
+  ['cpu.shares', 8 * 1024],
+  ['cpu.weight', 8 * 100],
+];
+
+/** Creates the node's cgroup in each hierarchy, with its weight. The kubelet does not start without it. */
 export async function ensureCgroups(): Promise<void> {
-  for (const hierarchy of await listHierarchies()) await mkdir(join(hierarchy, cgroupRoot), { recursive: true });
+  for (const hierarchy of await listHierarchies()) {
+    const cgroup = join(hierarchy, cgroupRoot);
+    await mkdir(cgroup, { recursive: true });
+    for (const [file, weight] of weights)
+      if (await isThere(join(cgroup, file))) await writeFile(join(cgroup, file), String(weight));
+  }
 }
 
 /** Lists the node's existing cgroups. */

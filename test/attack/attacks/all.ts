@@ -1,7 +1,10 @@
-// Every attack, in the order in which they are tried and printed: the quick ones first.
+// Every attack, in groups.
 import type { Attack } from '../attack.ts';
 import { appAttacks } from './apps.ts';
-import { authorAttacks } from './authors.ts';
+import { authorDataAttacks } from './author-data.ts';
+import { authorKeyAttacks, staleKeyAttacks } from './author-keys.ts';
+import { authorNoticeAttacks } from './author-notices.ts';
+import { runAttacks } from './runs.ts';
 import { buildAttacks } from './builds.ts';
 import { callerAttacks } from './callers.ts';
 import { installationAttacks } from './installation.ts';
@@ -10,16 +13,33 @@ import { neighbourAttacks } from './neighbours.ts';
 import { previewAttacks } from './previews.ts';
 import { rightsAttacks } from './rights.ts';
 import { secretAttacks } from './secrets.ts';
+import { allSignInAttacks } from './sign-in.ts';
+import { visitorAttacks } from './visitors.ts';
 
-export const attacks: readonly Attack[] = [
+/** These host nothing, are quick, and are tried one after another: some measure how long the installation takes to answer. */
+export const quickAttacks: readonly Attack[] = [
   ...callerAttacks,
   ...neighbourAttacks,
   ...rightsAttacks,
-  ...installationAttacks,
   ...moneyAttacks,
-  ...appAttacks,
-  ...authorAttacks,
   ...previewAttacks,
-  ...secretAttacks,
-  ...buildAttacks,
 ];
+
+/** Each group waits for builds of its own most of the time, so the groups are tried at the same time, after the quick attacks. */
+export const hostingAttacks: readonly (readonly Attack[])[] = [
+  buildAttacks,
+  [
+    ...authorKeyAttacks,
+    ...authorDataAttacks,
+    ...authorNoticeAttacks,
+    ...allSignInAttacks,
+    ...runAttacks,
+    ...staleKeyAttacks,
+  ],
+  visitorAttacks,
+  installationAttacks,
+  secretAttacks,
+  appAttacks,
+];
+
+export const attacks: readonly Attack[] = [...quickAttacks, ...hostingAttacks.flat()];

@@ -34,11 +34,13 @@ const otherImage: Attack = {
     const image = status?.built?.image ?? '';
     const proxy = (await victim.settings())['MOORAGE_REGISTRY_PROXY'] ?? '';
     const names = [image, image.replace(/^[^/]+/, proxy), image.replace(/^[^/]+\//, '')];
-    const read: string[] = [];
-    for (const [index, each] of names.entries()) {
-      const { live, output } = await victim.submit(`attack-image-${index}`, { Dockerfile: `FROM ${each}\n` });
-      if (live || !/build\/base-image/.test(output)) read.push(each);
-    }
+    const submissions = await Promise.all(
+      names.map((each, index) => victim.submit(`attack-image-${index}`, { Dockerfile: `FROM ${each}\n` })),
+    );
+    const read = names.filter((_name, index) => {
+      const { live, output } = submissions[index] ?? { live: true, output: '' };
+      return live || !/build\/base-image/.test(output);
+    });
     return judged(
       read.length === 0,
       read.length === 0 ? `Refused by ${names.length} names.` : `Not refused: ${read.join(', ')}.`,
@@ -78,9 +80,7 @@ const otherRepository: Attack = {
     const { MOORAGE_GIT_INSECURE_HOSTS: hosts = '' } = await victim.environmentOf('moorage-operator');
     const [host = ''] = hosts.split(',');
     if (host === '') return notTried('no git server inside the cluster is allowed.');
-    // It has nothing that could run: that it was pushed is enough.
-    const other = (await victim.submit('attack-git-other', {})).output;
-    if (!other.includes('attack-git-other')) return notTried('the other repository could not be pushed.');
+    await victim.push('attack-git-other', {});
     // At the port for builds, and at those that are not for them.
     const addresses = [host, `${host}:8080`, `${host}:8081`].map((each) => `http://${each}/local/attack-git-other.git`);
     const step = JSON.stringify(['node', '--input-type=module', '-e', readOthers, ...addresses]);

@@ -39,16 +39,9 @@ const names: Attack = {
   name: 'an app takes a name that programs or people trust',
   needs: 'git',
   run: async (victim) => {
-    const slugs = await Promise.all(
-      trusted.map(async (name) => {
-        // Pushed, since no name is taken for a repository that is not there. It has nothing that could run.
-        await victim.submit(name, {});
-        const { body } = await victim.ask(`/api/submit-status/local/${name}`);
-        const read = submitted.safeParse(JSON.parse(body));
-        if (read.success) victim.made(read.data.slug);
-        return read.data?.slug;
-      }),
-    );
+    // Pushed, since no name is taken for a repository that is not there. It has nothing that could run.
+    const slugs = await Promise.all(trusted.map((name) => victim.register(name, {})));
+    await victim.deleteApps(slugs.filter((slug) => slug !== undefined));
     const given = slugs.filter((slug) => slug !== undefined && trusted.includes(slug));
     const isTried = slugs.every((slug) => slug !== undefined);
     return judged(

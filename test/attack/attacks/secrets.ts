@@ -1,9 +1,10 @@
 // Attacks on secrets: what is left of them in logs, an app that prints all that it was given, and a token that got out.
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { labels } from '../../../crds/names.ts';
 import { judged, notTried, type Attack } from '../attack.ts';
-import type { Victim } from '../victim.ts';
+import type { Answer, AskOptions, Victim } from '../victim.ts';
 
 const name = 'attack-secrets';
 
@@ -75,6 +76,16 @@ const leak: Attack = {
   },
 };
 
+/** Invented keys of an attack before may have used up what this network may send in a minute. */
+async function askBelowLimit(victim: Victim, path: string, options: AskOptions): Promise<Answer> {
+  for (let tries = 0; tries < 5; tries += 1) {
+    const answer = await victim.ask(path, options);
+    if (answer.status !== 429) return answer;
+    await delay(Number(answer.headers['retry-after'] ?? 10) * 1_000);
+  }
+  return await victim.ask(path, options);
+}
+
 const stolenToken: Attack = {
   name: "an app's leaked token calls models at the public address",
   needs: 'git',
@@ -83,8 +94,8 @@ const stolenToken: Attack = {
     if (token === undefined) return notTried('The app has no token for models.');
     const headers = { authorization: `Bearer ${token}` };
     const answers = await Promise.all([
-      victim.ask('/v1/models', { headers }),
-      victim.ask('/v1/chat/completions', {
+      askBelowLimit(victim, '/v1/models', { headers }),
+      askBelowLimit(victim, '/v1/chat/completions', {
         method: 'POST',
         headers,
         json: { model: 'alpha-v4-flash', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 5 },

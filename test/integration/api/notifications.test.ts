@@ -4,6 +4,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { Notifier } from '../../../api/apps/notifications/deliveries.ts';
 import { NotificationKeys } from '../../../api/apps/notifications/messages.ts';
+import { RecipientStore } from '../../../api/apps/notifications/recipients.ts';
 import { NotificationStore } from '../../../api/apps/notifications/store.ts';
 import { type Database, openLedgerDatabase } from '../../../api/billing/index.ts';
 import { GuardedFetcher } from '../../../api/tools/index.ts';
@@ -41,9 +42,11 @@ test('several replicas that notice and deliver at the same moment send each even
   const { apps: index } = sampleApps(...apps);
   const replicas = databases.map((database) => {
     const store = new NotificationStore(() => database);
+    const recipients = new RecipientStore(() => database);
     const notifier = new Notifier({
       apps: index,
       store,
+      recipients,
       keys: new NotificationKeys('secret'),
       sendMail: undefined,
       fetcher: new GuardedFetcher({ allow: [receiver.host] }),
@@ -51,9 +54,9 @@ test('several replicas that notice and deliver at the same moment send each even
       log: silent,
       ending: new AbortController().signal,
     });
-    return { store, notifier };
+    return { store, recipients, notifier };
   });
-  for (const { metadata } of apps) await replicas[0]?.store.setWebhook(metadata.uid, receiver.url, ['live']);
+  for (const { metadata } of apps) await replicas[0]?.recipients.setWebhook(metadata.uid, receiver.url, ['live']);
   await Promise.all(replicas.map(({ notifier }) => notifier.notice()));
   for (let made = 1; made > 0;)
     made = (await Promise.all(replicas.map(({ notifier }) => notifier.deliver()))).reduce(

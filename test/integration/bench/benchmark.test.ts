@@ -28,6 +28,7 @@ import {
   type TestServer,
   upstream,
 } from '../../support/bench/lab.ts';
+import { patience } from '../../support/tools/call.ts';
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 import { type LiteLlm, startLiteLlm } from '../../support/models/litellm.ts';
 import { appTokenSecret, json, sampleModels, type Sample } from '../../support/models/sample.ts';
@@ -69,7 +70,7 @@ let sample: Sample;
 let keys: Key = new Map();
 const users: unknown[] = [];
 const servers: TestServer[] = [];
-const workers = createWorkers();
+const workers = createWorkers(patience);
 const folder = mkdtempSync(join(tmpdir(), 'moorage-bench-'));
 const urls: Record<string, string> = {};
 

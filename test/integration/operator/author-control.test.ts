@@ -2,8 +2,10 @@
 // control of an app, and the real operator pins, deploys, rebuilds, suspends and deletes accordingly.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
 import { createControlWriter, type WriteControl } from '../../../api/apps/author/control.ts';
-import { deployments, hostedApps, type HostedAppObject } from '../../../controller/objects/kinds.ts';
+import { createAccessKey, hashAccessKey, hashAccessPassword } from '../../../crds/access.ts';
+import { deployments, hostedApps, routes, type HostedAppObject } from '../../../controller/objects/kinds.ts';
 import { annotations, formatRebuildRequest } from '../../../crds/names.ts';
 import { toPublicStatus } from '../../../crds/public-status.ts';
 import type { Client } from '../../../lib/kubernetes/index.ts';
@@ -147,6 +149,59 @@ test('a rebuild without the cache builds the same commit again', async () => {
   assert.match(job.metadata.annotations?.[annotations.reason] ?? '', /rebuild requested/);
   assert.match(JSON.stringify(job.spec), /\\"noCache\\":true/);
   await goLive('d');
+});
+
+test('the route of a protected app leads to the activator until the app is opened again', async () => {
+  const readBackends = async (): Promise<(string | undefined)[]> => {
+    const { spec } = z
+      .looseObject({
+        spec: z.looseObject({
+          rules: z.array(z.looseObject({ backendRefs: z.array(z.looseObject({ name: z.string() })) })),
+        }),
+      })
+      .parse(await world.client.get(routes, { name, namespace: 'moorage-apps' }));
+    return spec.rules.map(({ backendRefs }) => backendRefs[0]?.name);
+  };
+  assert.deepEqual(await readBackends(), [name]);
+  const accessPassword = await hashAccessPassword('a pass phrase');
+  const accessKeys = [{ name: 'team', hash: hashAccessKey(createAccessKey()), createdAt: new Date().toISOString() }];
+  await write(() => ({ access: 'password', accessPassword, accessKeys }));
+  await waitFor('the route to the activator', async () => (await readBackends())[0] === 'moorage-activator');
+  await acceptRoute(world, name);
+  await awaitStatus('the route accepted for this generation', async ({ conditions }) => {
+    const routed = conditions?.find(({ type }) => type === 'Routed');
+    return routed?.status === 'True' && routed.observedGeneration === (await readApp()).metadata.generation;
+  });
+  await write(() => ({ access: undefined, accessPassword: undefined, accessKeys: undefined }));
+  await waitFor('the route to the app', async () => (await readBackends())[0] === name);
+  assert.equal((await readApp()).spec.control?.access, undefined);
+  await acceptRoute(world, name);
+});
+
+test('attack: the API server stores neither another mode, nor a password or a key that is not hashed', async () => {
+  const createdAt = new Date().toISOString();
+  const wrong = [
+    { access: 'oidc' },
+    { access: 'public' },
+    { access: 'password', accessPassword: 'a pass phrase' },
+    { access: 'key', accessKeys: [{ name: 'team', hash: createAccessKey(), createdAt }] },
+    { access: 'key', accessKeys: [{ name: 'Team', hash: 'a'.repeat(64), createdAt }] },
+  ];
+  for (const control of wrong)
+    await assert.rejects(
+      api.patch(
+        hostedApps,
+        { name, namespace: 'moorage-apps' },
+        { spec: { control } },
+        {
+          type: 'application/merge-patch+json',
+          fieldManager: 'moorage-api',
+        },
+      ),
+      /is invalid|Unsupported value/,
+      JSON.stringify(control),
+    );
+  assert.equal((await readApp()).spec.control?.access, undefined);
 });
 
 test('a suspended app runs nothing, and runs again when it is resumed', async () => {

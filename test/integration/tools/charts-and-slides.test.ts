@@ -2,12 +2,11 @@
 import assert from 'node:assert/strict';
 import { afterAll, describe, test } from 'vitest';
 import { createMakeChartTool } from '../../../api/tools/builtin/make-chart/make-chart.ts';
-import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { chartsOf, judge, kinds } from '../../corpus/charts/judge.ts';
 import { deckCases, judgeDeck, slidesToolWith } from '../../corpus/decks/judge.ts';
-import { createServices } from '../../support/tools/call.ts';
+import { createPatientWorkers, createServices } from '../../support/tools/call.ts';
 
-const workers = createWorkers();
+const workers = createPatientWorkers();
 afterAll(() => workers.close());
 
 /** Drawn in a browser; or like others. */
@@ -25,7 +24,7 @@ describe.each(kinds)('charts: %s', (kind) => {
 
 describe('decks', () => {
   const tool = slidesToolWith(workers);
-  test.each(deckCases.map((each) => [each.name, each] as const))('%s', { timeout: 60_000 }, async (_, each) => {
+  test.each(deckCases.map((each) => [each.name, each] as const))('%s', async (_, each) => {
     const { verdict, words } = await judgeDeck(tool, each);
     assert.equal(verdict, each.refused === undefined ? 'right' : 'refused, rightly', words);
   });

@@ -6,11 +6,11 @@ import { createCheckGrammarTool } from '../../../api/tools/builtin/check-grammar
 import { match } from '../../../api/tools/builtin/check-grammar/judge.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { chooseSamples, isDeep } from '../../support/repetitions.ts';
-import { call, isProblem, createServices } from '../../support/tools/call.ts';
+import { call, isProblem, createServices, patience } from '../../support/tools/call.ts';
 import { startLanguageTool } from '../../support/services/languagetool.ts';
 import type { LocalServer } from '../../support/services/python.ts';
 
-const workers = createWorkers();
+const workers = createWorkers(patience);
 const shape = z.object({
   language: z.string(),
   checker: z.literal('languagetool'),

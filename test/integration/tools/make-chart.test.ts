@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
 import { createMakeChartTool } from '../../../api/tools/builtin/make-chart/make-chart.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
-import { call, isProblem, createServices, shortenTasks } from '../../support/tools/call.ts';
+import { call, isProblem, createServices, shortenTasks, patience } from '../../support/tools/call.ts';
 import { countColours } from '../../support/tools/colours.ts';
 
-const workers = createWorkers();
+const workers = createWorkers(patience);
 afterAll(() => workers.close());
 const tool = createMakeChartTool(createServices({ workers }));
 const example = tool.example.spec as Record<string, unknown>;

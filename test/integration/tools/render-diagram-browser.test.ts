@@ -15,13 +15,13 @@ import { corpusOf, judge, kinds, type Kind } from '../../corpus/diagrams/judge.t
 import { ensureBrowser } from '../../support/devtools.ts';
 import { waitUntil } from '../../support/kubernetes/until.ts';
 import { isDeep } from '../../support/repetitions.ts';
-import { call, isProblem, createServices } from '../../support/tools/call.ts';
+import { call, isProblem, createServices, patience } from '../../support/tools/call.ts';
 import { countColours } from '../../support/tools/colours.ts';
 
 // Other test files start browsers at the same time: those of this one write to its own folder.
 const ownFolder = mkdtempSync(join(tmpdir(), 'moorage-browsers-'));
 process.env['TMPDIR'] = ownFolder;
-const workers = createWorkers();
+const workers = createWorkers(patience);
 const tool = createRenderDiagramTool(createServices({ workers }));
 beforeAll(() => ensureBrowser());
 afterAll(async () => {
@@ -107,7 +107,7 @@ describe('untrusted sources', () => {
 
 test('kills an endless page with its browser, and gives the next call another one', async () => {
   const others = { browsers: browsers(), folders: folders() };
-  const own = createWorkers();
+  const own = createWorkers(patience);
   const edges = Array.from({ length: 1_900 }, (_, n) => ` n${n % 700} --> n${(n * 31) % 700}`);
   const source = `flowchart TD\n${edges.join('\n')}`;
   const task = createBrowserTask({ kind: 'mermaid', source, layout: undefined, format: 'svg', scale: 1 });

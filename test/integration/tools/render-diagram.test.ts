@@ -6,10 +6,10 @@ import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { ensureBrowser } from '../../support/devtools.ts';
 import { chooseSamples } from '../../support/repetitions.ts';
-import { call, isProblem, createServices, shortenTasks } from '../../support/tools/call.ts';
+import { call, isProblem, createServices, shortenTasks, patience } from '../../support/tools/call.ts';
 import { countColours } from '../../support/tools/colours.ts';
 
-const workers = createWorkers();
+const workers = createWorkers(patience);
 beforeAll(() => ensureBrowser());
 afterAll(() => workers.close());
 const tool = createRenderDiagramTool(createServices({ workers }));

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { call, isProblem } from '../../support/tools/call.ts';
 import { codeRunner } from '../../support/tools/run-code.ts';
 
-const { tool, run, runBriefly, close } = codeRunner();
+const { tool, run, runAsCaller, runBriefly, close } = codeRunner();
 afterAll(() => close());
 
 test('returns the value of the last expression, and logged output', async () => {
@@ -152,7 +152,7 @@ describe('malicious code', () => {
     test(`is killed: ${code}`, async () => {
       // The first has as much time as that of callers.
       const isBrief = index > 0 && name.includes('TimeLimit');
-      const answer = await (isBrief ? runBriefly : run)(code);
+      const answer = await (isBrief ? runBriefly : index === 0 ? runAsCaller : run)(code);
       if (name !== '.*') assert.equal(answer.ok, false);
       assert.match(answer.error?.name ?? '', new RegExp(`^${name}$`), JSON.stringify(answer.error));
       if (name === 'TimeLimit') assert.equal(answer.error?.message, `the code ran longer than ${isBrief ? 1 : 5} s`);

@@ -8,6 +8,7 @@ import {
   type AppView,
   type PodView,
 } from '../../../activator/directory.ts';
+import { createSessions, type Sessions } from '../../../activator/access.ts';
 import { createActivity, type Activity } from '../../../activator/activity.ts';
 import { createGate, type Gate } from '../../../activator/gate.ts';
 import { createProxy } from '../../../activator/proxy.ts';
@@ -20,6 +21,7 @@ export interface ActivatorWorld {
   readonly activity: Activity;
   readonly gate: Gate;
   readonly directory: Directory;
+  readonly sessions: Sessions;
   /** Rests that were asked to end. */
   readonly asked: number[];
   /** Wakes in milliseconds. */
@@ -52,11 +54,13 @@ const awake: AppView['view'] = {
   healthPath: undefined,
   startupMs: 10_000,
   failure: undefined,
+  access: undefined,
 };
 
 export async function startActivator(
   limits: { perApp?: number; total?: number; perClient?: number } = {},
   woken: (depth: string, ms: number) => void = () => undefined,
+  now: () => number = Date.now,
 ): Promise<ActivatorWorld> {
   const apps = createStore<AppView>();
   const pods = createStore<PodView>({ indexers: podIndexers });
@@ -89,6 +93,7 @@ export async function startActivator(
   directory.subscribe((name) => {
     gate.checkNow(name);
   });
+  const sessions = createSessions('s'.repeat(32), now);
   const server = createProxy({
     directory,
     activity,
@@ -96,6 +101,7 @@ export async function startActivator(
     baseUrl: 'https://moorage.test',
     trustedProxies: createBlockList(['10.0.0.0/8']),
     probeToken,
+    sessions,
     log: pino({ level: 'silent' }),
   });
   let generation = 0;
@@ -104,6 +110,7 @@ export async function startActivator(
     activity,
     gate,
     directory,
+    sessions,
     asked,
     measured,
     show(view) {

@@ -3,6 +3,8 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { AuditLog } from '../../../api/apps/author/audit.ts';
 import { AuthorAccess } from '../../../api/apps/author/access.ts';
+import { TokenStore } from '../../../api/apps/author/tokens.ts';
+import { Accounts } from '../../../api/apps/sign-in/accounts.ts';
 import { appIndexers, createAppIndex, hostedApps } from '../../../api/apps/hosted-apps.ts';
 import { createLogMetrics } from '../../../api/apps/logs/collector.ts';
 import { startLogs } from '../../../api/apps/logs/start.ts';
@@ -37,12 +39,15 @@ await ledger.opened;
 const access = new AuthorAccess({
   apps,
   lookUpKeys: () => Promise.reject(new Error('nothing is changed here')),
+  tokens: new TokenStore(() => ledger.get().database),
+  accounts: new Accounts([], 'salt'),
   audit: new AuditLog(() => ledger.get().database),
 });
 const log = pino({ level: 'warn' }, pino.destination(2));
 const metrics = createLogMetrics(registry);
 const logs = startLogs({
   ...{ apps, access, ledger, client, metrics, log },
+  getRun: () => Promise.reject(new Error('nothing runs here')),
   openLog: createLogOpener(connection, namespaces.apps),
   namespace: namespaces.apps,
   key: ownershipSecret,

@@ -31,10 +31,14 @@ export interface AppsSample extends Pick<Api, 'app' | 'apps' | 'models'> {
 
 export interface AppsSampleOptions {
   readonly environment?: Readonly<Record<string, string>>;
+  /** Where a browser reaches the API; default: nowhere. */
+  readonly baseUrl?: string;
   readonly operationDiscovery?: AppsOptions['operationDiscovery'];
   readonly mcpSessions?: AppsOptions['mcpSessions'];
   /** How authors run their apps; default: they cannot. */
   readonly author?: ApiOptions['author'];
+  /** Forges with whose accounts authors sign in. */
+  readonly signInProviders?: ApiOptions['signInProviders'];
   /** Default: nothing is logged. */
   readonly log?: Logger;
   readonly notificationTimes?: ApiOptions['notificationTimes'];
@@ -44,9 +48,11 @@ export interface AppsSampleOptions {
 
 export async function sampleAppsServer({
   environment = {},
+  baseUrl: address = baseUrl,
   operationDiscovery = { everyMs: 20, staleMs: 60_000, limitMs: 30_000 },
   mcpSessions = {},
   author,
+  signInProviders = [],
   log = silent,
   notificationTimes,
   make = () => sampleTools,
@@ -56,7 +62,7 @@ export async function sampleAppsServer({
   const servers: Server[] = [];
   const { store, apps: index } = sampleApps();
   const api = createApi({
-    baseUrl,
+    baseUrl: address,
     callers: { salt: 'salt', trustedProxies: createBlockList(['127.0.0.0/8']) },
     models: readModelSettings({ DATABASE_URL: migratedDatabase, ...environment }),
     tools: readToolSettings(environment),
@@ -66,6 +72,7 @@ export async function sampleAppsServer({
     submitting: [],
     ...(author === undefined ? {} : { author }),
     notificationTimes,
+    signInProviders,
     fetcher: new GuardedFetcher(),
     registry,
     log,

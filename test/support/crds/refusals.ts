@@ -165,6 +165,41 @@ export const refusals: readonly Refusal[] = [
     fix: /must say, on one line, why/,
   },
   {
+    what: 'a task without a command',
+    given: { source, tasks: [{ name: 'clean', command: [] }] },
+    fix: /command|at least 1|>=1/,
+  },
+  {
+    what: 'a task that is named like a command by hand',
+    given: { source, tasks: [{ name: 'run', command: ['true'] }] },
+    fix: /run is reserved/,
+  },
+  {
+    what: 'a task that may run for longer than an hour',
+    given: { source, tasks: [{ name: 'clean', command: ['true'], timeout: '61m' }] },
+    fix: /timeout must be a duration from 10s to 1h/,
+  },
+  {
+    what: 'a task whose time zone is none',
+    given: { source, tasks: [{ name: 'clean', command: ['true'], timeZone: '../etc' }] },
+    fix: /timeZone must be a name/,
+  },
+  {
+    what: 'a task and a component of one name',
+    given: { source, components: [{ name: 'web' }], tasks: [{ name: 'web', command: ['true'] }] },
+    fix: /a task and a component have the same name/,
+  },
+  {
+    what: 'a requested run of a task and a command',
+    given: {
+      source,
+      control: {
+        runs: [{ id: 'run-a-1', task: 'a', command: ['b'], timeoutSeconds: 60, requestedAt: '2026-01-01T00:00:00Z' }],
+      },
+    },
+    fix: /set task or command, and not both/,
+  },
+  {
     what: 'two components with one path, which is a further path of both',
     given: withComponents(
       { name: 'web' },

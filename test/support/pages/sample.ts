@@ -172,7 +172,7 @@ export function samplePages(data: SampleData = {}): {
     ...createSubmitEndpoints(data.services ?? sampleServices()),
   ];
   const offer = { baseUrl, tools: [echoTool, silentTool], explainOff: silentOff, protocols: [{ path: '/mcp' }] };
-  const pages = startPages({ offer, endpoints: working, models: readCatalog(), secret: 'salt' });
+  const pages = startPages({ offer, endpoints: working, models: readCatalog(), secret: 'salt', signIn: undefined });
   const endpoints = [...working, ...createDiscoveryEndpoints(working, baseUrl, offer, pages), ...pages.endpoints];
   const app = createRequestListener({
     endpoints,

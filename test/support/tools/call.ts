@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readPart } from '../../../api/http/index.ts';
+import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { defaultTimeoutMs, type Workers } from '../../../api/tools/engine/workers/workers.ts';
 import type { ToolDependencies, Artifact, Tool, ToolContext } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
@@ -74,7 +75,15 @@ export function shortenTasks(
   };
 }
 
-/** Workers that give each task ten times as long: for tests of what a tool finds, on machines that are busy. */
+/** Workers for tests of what a tool finds, not of how long it takes: on a busy machine, each task has ten times as long. */
+export function createPatientWorkers(): Workers {
+  return extendTasks(createWorkers(patience));
+}
+
+/** For workers of tests: a busy machine starts a process late, which says nothing of the tool. */
+export const patience = { startMs: 300_000, maxWaitMs: 300_000 };
+
+/** Workers that give each task ten times as long. */
 export function extendTasks(workers: Workers): Workers {
   return {
     run: (task, call) => workers.run({ ...task, timeoutMs: 10 * (task.timeoutMs ?? defaultTimeoutMs) }, call),

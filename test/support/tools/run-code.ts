@@ -1,9 +1,8 @@
 // run_code in a real worker, for its tests: the result of a run, checked by its shape.
 import { z } from 'zod';
 import { createRunCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
-import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
-import { call, createServices } from './call.ts';
+import { call, createPatientWorkers, createServices } from './call.ts';
 
 const shape = z.object({
   ok: z.boolean(),
@@ -19,7 +18,10 @@ type Run = (code: string, more?: Record<string, unknown>) => Promise<z.output<ty
 
 export interface CodeRunner {
   readonly tool: Tool;
+  /** For code that ends by itself: with a minute instead of five seconds, since a busy machine takes long. */
   readonly run: Run;
+  /** With the five seconds of callers. */
+  readonly runAsCaller: Run;
   /** For code that uses up its time: in the same processes, with a second instead of five. */
   readonly runBriefly: Run;
   readonly close: () => Promise<void>;
@@ -27,12 +29,19 @@ export interface CodeRunner {
 
 /** Runs code with these fields, such as a language. Close it at the end. */
 export function codeRunner(fields: Record<string, unknown> = {}): CodeRunner {
-  const workers = createWorkers();
+  const workers = createPatientWorkers();
   const runBy =
     (tool: Tool): Run =>
     async (code, more = {}) =>
       shape.parse((await call(tool, { code, ...fields, ...more })).result);
   const tool = createRunCodeTool(createServices({ workers }));
+  const patient = createRunCodeTool(createServices({ workers }), { limitMs: 60_000 });
   const brief = createRunCodeTool(createServices({ workers }), { limitMs: 1_000 });
-  return { tool, run: runBy(tool), runBriefly: runBy(brief), close: () => workers.close() };
+  return {
+    tool,
+    run: runBy(patient),
+    runAsCaller: runBy(tool),
+    runBriefly: runBy(brief),
+    close: () => workers.close(),
+  };
 }

@@ -6,6 +6,7 @@ import type { ServiceUrls } from '../../../api/tools/services/backing-services.t
 import { type Fetcher, GuardedFetcher } from '../../../api/tools/fetch/fetcher.ts';
 import type { ToolDependencies } from '../../../api/tools/tool.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
+import { patience } from './call.ts';
 
 export function urlServices(
   allow: readonly string[],
@@ -18,7 +19,7 @@ export function urlServices(
     speechModel: 'whisper-test',
     fetcher,
     artifacts: { get: () => Promise.resolve(undefined) },
-    workers: createWorkers(),
+    workers: createWorkers(patience),
     catalog: readCatalog(fileURLToPath(new URL('../../../api/models/models.yaml', import.meta.url))),
     maxTokens: { default: 1_000, max: 8_000 },
     apps: () => [],

@@ -59,6 +59,6 @@ test('the defaults of the policy are those that the API server stores', () => {
     deletionPolicy: 'Delete',
     suspend: false,
   });
-  const scalars = ['components', 'services', 'deletionPolicy', 'suspend'];
+  const scalars = ['components', 'services', 'tasks', 'deletionPolicy', 'suspend'];
   assert.deepEqual([...sections, ...scalars].sort(), Object.keys(spec.shape).sort());
 });

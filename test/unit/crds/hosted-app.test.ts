@@ -29,6 +29,7 @@ test('a repository alone makes a complete app', () => {
     },
     components: [],
     services: [],
+    tasks: [],
     models: { enabled: false, dailyBudgetUsd: '1' },
     agents: { enabled: false, openapi: '/openapi.json', mcp: '/mcp' },
     mcp: { command: [] },

@@ -49,3 +49,24 @@ test('every npm script that the pages name is there', () => {
   );
   assert.deepEqual([...new Set(named)].filter((name) => scripts[name] === undefined).sort(), []);
 });
+
+const sourceFolders = ['activator', 'api', 'cli', 'controller', 'crds', 'lib', 'localnode', 'test'];
+
+/** Paths from the root in the code, as one string or as arguments of `join`, like join(root, 'cli', 'main.ts'). */
+function findNamedFiles(source: string): string[] {
+  const lists = [...source.matchAll(/\bjoin\(\s*(?:\w+\.)*root,\s*((?:'[^'\n]+'(?:,\s*)?)+)\)/g)].map(
+    ([, list]) => list,
+  );
+  const joined = lists.map((list = '') => [...list.matchAll(/'([^']+)'/g)].map(([, part]) => part).join('/'));
+  const whole = [...source.matchAll(/(?<=')\w+\/[\w./-]+(?=')/g)].map(([path]) => path);
+  return [...joined, ...whole].filter(
+    (path) => sourceFolders.includes(path.split('/')[0] ?? '') && /\.(?:ts|sh|json|css)$/.test(path),
+  );
+}
+
+test('every file of this project that the code starts, copies or reads by its path is there', () => {
+  const sources = globSync(`{${sourceFolders.join(',')}}/**/*.ts`, { cwd: root, exclude: ['test/**'] });
+  const named = sources.flatMap((file) => findNamedFiles(readFileSync(join(root, file), 'utf8')));
+  assert.ok(named.includes('localnode/git-server/server.ts'), named.join(', '));
+  assert.deepEqual([...new Set(named)].filter((path) => !existsSync(join(root, path))).sort(), []);
+});

@@ -31,6 +31,11 @@ export interface ShipOptions {
 
 const chunkBytes = 2 * 1_048_576;
 const batchLines = 2_000;
+/**
+ * Wait after the last lines of the log were sent, in polls. Sent as they come, records would cost a request and a transaction
+ * for each handful.
+ */
+const restPolls = 5;
 /** The gateway may write into a file for a while after it was renamed. */
 const quietPolls = 25;
 const freeEveryBytes = 8 * 1_048_576;
@@ -90,8 +95,7 @@ class Shipper {
       else if (draining.aborted) return false;
       else empty += isRotated ? 1 : 0;
       if (empty > quietPolls) return true;
-      // After the rest too: sent as they come, records would cost a request and a transaction for each handful.
-      await this.#pause();
+      await this.#pause(outcome === 'rest' ? restPolls : 1);
     }
   }
 
@@ -200,11 +204,11 @@ class Shipper {
     await writePosition(`${this.#options.log}.position`, this.#position);
   }
 
-  async #pause(): Promise<void> {
+  async #pause(polls = 1): Promise<void> {
     const { pollMs = 200, signal, draining } = this.#options;
     const either = AbortSignal.any([signal, draining]);
     if (draining.aborted) return;
-    await sleep(pollMs, undefined, { signal: either }).catch(() => undefined);
+    await sleep(polls * pollMs, undefined, { signal: either }).catch(() => undefined);
   }
 }
 

@@ -11,6 +11,24 @@ export interface CodeTask {
 
 export const defaultLimitMs = 5_000;
 
+const cpuCheckMs = 500;
+
+/**
+ * Calls `end` once this process has used so much more CPU time than at the call. Returns a function that stops the watch.
+ */
+export function limitCpuTime(limitMs: number, end: () => void): () => void {
+  const before = process.cpuUsage();
+  const timer = setInterval(() => {
+    const { user, system } = process.cpuUsage(before);
+    if ((user + system) / 1000 <= limitMs) return;
+    clearInterval(timer);
+    end();
+  }, cpuCheckMs);
+  return () => {
+    clearInterval(timer);
+  };
+}
+
 export interface Fault {
   readonly name: string;
   readonly message: string;

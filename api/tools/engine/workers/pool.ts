@@ -27,6 +27,8 @@ export interface PoolOptions {
   readonly waiting?: number;
   /** How long a task may wait; default 30 000. */
   readonly maxWaitMs?: number;
+  /** How long a process may take to start, also on a busy machine; default 15 000. */
+  readonly startMs?: number;
   /** Idle processes that are kept, in addition to those that are slow to start; default 3. */
   readonly idle?: number;
   /** How long they are kept; default 60 000. */
@@ -48,6 +50,7 @@ class WorkerPool implements Workers {
   readonly #maxIdle: number;
   readonly #idleMs: number;
   readonly #maxWaitMs: number;
+  readonly #startMs: number;
   readonly #turns: Turns;
   readonly #idle: WorkerProcess[] = [];
   readonly #busy = new Set<WorkerProcess>();
@@ -66,6 +69,7 @@ class WorkerPool implements Workers {
     perCaller = Math.max(1, size - 1),
     waiting = 64,
     maxWaitMs = 30_000,
+    startMs = 15_000,
     idle = 3,
     idleMs = 60_000,
     budgetMb = computeMemoryBudgetMb(),
@@ -75,6 +79,7 @@ class WorkerPool implements Workers {
     this.#size = size;
     this.#maxWaiting = waiting;
     this.#maxWaitMs = maxWaitMs;
+    this.#startMs = startMs;
     this.#maxIdle = idle;
     this.#idleMs = idleMs;
     this.#sweep = setInterval(() => {
@@ -212,7 +217,7 @@ class WorkerPool implements Workers {
     const at = this.#idle.findLastIndex((worker) => worker.key === key && worker.usable);
     const [found] = at < 0 ? [] : this.#idle.splice(at, 1);
     if (found !== undefined) return found;
-    const started = new WorkerProcess(options);
+    const started = new WorkerProcess(options, this.#startMs);
     this.#all.add(started);
     void started.gone.then(() => this.#all.delete(started));
     return started;

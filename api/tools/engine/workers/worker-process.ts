@@ -27,8 +27,6 @@ const limited =
   'ulimit -c 0; ulimit -s 8192 2>/dev/null; ulimit -t 300; ulimit -d "$0" 2>/dev/null; (echo 1000 > /proc/self/oom_score_adj) 2>/dev/null; exec "$@"';
 /** Address space that Node reserves before any work, mostly stacks that are never used. */
 const reservedMb = 640;
-/** Loading a module takes well under a second, but longer on a busy machine, which is not the call's fault. */
-const startMs = 15_000;
 /**
  * A task that got less than 40 % of a CPU timed out because of the machine, not because of its input. (Three endless
  * tasks on two CPUs get 67 % each.)
@@ -58,6 +56,7 @@ export class WorkerProcess {
   /** If it starts a program: the folder where the program writes, removed at the end. */
   readonly #folder: string | undefined;
   readonly #memoryMb: number;
+  readonly #startMs: number;
   /** The first message reports that the module is loaded. A task's time counts from then on. */
   readonly #ready: Promise<unknown>;
   #stderr = '';
@@ -65,11 +64,16 @@ export class WorkerProcess {
   #killed = false;
   #endedFor: Problem | undefined;
 
-  constructor(options: ProcessOptions) {
+  /**
+   * @param startMs How long the process may take to load its module: well under a second, but longer on a busy machine,
+   *   which is not the call's fault.
+   */
+  constructor(options: ProcessOptions, startMs: number) {
     const { module, memoryMb, quickStart, startsProgram, warm } = options;
     this.key = toProcessKey(options);
     this.warm = warm;
     this.#memoryMb = memoryMb;
+    this.#startMs = startMs;
     this.#folder = startsProgram ? mkdtempSync(join(tmpdir(), 'moorage-worker-')) : undefined;
     this.#child = spawn(
       '/bin/sh',
@@ -133,13 +137,13 @@ export class WorkerProcess {
 
   /** Waits until the module is loaded. @throws Problem (tool-busy) if that takes too long */
   async waitForStart(signal: AbortSignal | undefined): Promise<void> {
-    await this.#attended(() => this.#within(startMs, signal, () => this.#ready, createNotStartedProblem));
+    await this.#attended(() => this.#start(signal));
   }
 
   /** Runs one task. Do not call this again before the task ends. @throws as `Workers.run` */
   async run(input: unknown, timeoutMs: number, signal: AbortSignal | undefined): Promise<unknown> {
     return this.#attended(async () => {
-      await this.#within(startMs, signal, () => this.#ready, createNotStartedProblem);
+      await this.#start(signal);
       const waitedMs = measureCpuWaitMs(this.pid);
       const late = (): Problem =>
         measureCpuWaitMs(this.pid) - waitedMs > Math.max(timeoutMs * starvedShare, leastStarvedMs)
@@ -154,6 +158,12 @@ export class WorkerProcess {
       if (answer.kind === 'failed' && outOfMemory.test(answer.message)) throw this.#tooMuch();
       return readOutput(answer);
     });
+  }
+
+  #start(signal: AbortSignal | undefined): Promise<unknown> {
+    const late = (): Problem =>
+      createBusyProblem(`A worker did not start within ${this.#startMs / 1000} s. Try again in 5 seconds.`);
+    return this.#within(this.#startMs, signal, () => this.#ready, late);
   }
 
   /** Waits for the process and keeps this one alive until then. */
@@ -268,10 +278,6 @@ export class WorkerProcess {
   }
 }
 
-function createNotStartedProblem(): Problem {
-  return createBusyProblem(`A worker did not start within ${startMs / 1000} s. Try again in 5 seconds.`);
-}
-
 /** Processes with the same key are interchangeable. */
 export function toProcessKey({ module, memoryMb, quickStart, startsProgram }: ProcessOptions): string {
   return `${memoryMb} ${quickStart ? 'quick' : 'usual'} ${startsProgram ? 'program' : 'alone'} ${module.href}`;
@@ -359,13 +365,17 @@ export function measureMemoryMb(pid: number | undefined): number {
 }
 
 /**
- * How long the main thread of a process has waited for a CPU since it started, in ms. 0 for an ended process and on
- * systems other than Linux.
+ * How long the thread of a process that waited longest has waited for a CPU since it started, in ms: a task may run in
+ * a thread of its process. 0 for an ended process and on systems other than Linux.
  */
 export function measureCpuWaitMs(pid: number | undefined): number {
   try {
-    const [, waited = '0'] = readFileSync(`/proc/${pid ?? 0}/schedstat`, 'utf8').split(' ');
-    return Number(waited) / 1e6;
+    const folder = `/proc/${pid ?? 0}/task`;
+    const waits = readdirSync(folder).map((thread) => {
+      const [, waited = '0'] = readFileSync(join(folder, thread, 'schedstat'), 'utf8').split(' ');
+      return Number(waited) / 1e6;
+    });
+    return Math.max(...waits);
   } catch {
     return 0;
   }

@@ -57,15 +57,18 @@ test('ask answers with model, cost, source, latency, tokens and request id [spec
   assert.match(answer.headers.get('ratelimit') ?? '', /^"free-day";r=99\d\d;t=\d+$/);
 });
 
-test('a quota that runs low is said in the answer, with how to go on', async () => {
+test('a low quota is stated in the answer and in a header, with how to continue', async () => {
   let hint: string | undefined;
+  let header: string | null = null;
   for (let calls = 0; hint === undefined; calls += 1) {
     const answer = await sample.request(
       '/api/ask',
       json({ prompt: 'x'.repeat(1_000), model: 'beta-K3', max_tokens: 100 }, from('192.0.100.1')),
     );
     hint = asked.parse(await answer.json()).hint;
+    header = answer.headers.get('x-quota-hint');
   }
+  assert.equal(header, hint.replace('…', '...'));
   assert.match(
     hint,
     /^You have \$0\.00\d+ of your \$0\.01 daily quota left; it resets at 00:00 UTC\. .*own API key.*Authorization: Bearer sk-…$/,

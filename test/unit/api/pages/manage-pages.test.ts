@@ -96,6 +96,32 @@ test('an author signs in, restarts the app and signs out', async () => {
   assert.match(ended, /^__Host-moorage-author=; Max-Age=0;/);
 });
 
+test('an author protects the app, and a new key is shown in the answer to its form alone', async () => {
+  const { cookie, token } = await signIn();
+  const form = { action: 'set-access', token, access: 'password', password: ' a pass phrase ' };
+  assert.equal((await send(form, { cookie })).headers.get('location'), '/apps/mine/manage?done=set-access');
+  const [written] = writes as { access?: string; accessPassword?: string }[];
+  assert.equal(written?.access, 'password');
+  assert.match(written.accessPassword ?? '', /^scrypt-1:/);
+  assert.equal((await send({ ...form, access: 'key' }, { cookie })).status, 400, 'a password with access: key');
+  const mine = sample.store.get('apps/mine');
+  assert.ok(mine !== undefined);
+  const { metadata, spec } = mine;
+  const resourceVersion = String(Number(metadata.resourceVersion) + 1);
+  sample.store.set({
+    ...mine,
+    metadata: { ...metadata, resourceVersion },
+    spec: { ...spec, control: { access: 'key' } },
+  });
+  // The writer of this test starts from an app that is public.
+  const refused = await send({ action: 'create-access-key', token, 'key-name': 'team' }, { cookie });
+  assert.deepEqual([refused.status, /a key opens nothing/.test(await refused.text())], [422, true]);
+  const { text } = await open(cookie);
+  assert.match(text, /name="access"\s+value="key"\s+checked/);
+  assert.match(text, /value="create-access-key"/);
+  assert.doesNotMatch(text, /scrypt-1|mvk-/);
+});
+
 test('a wrong key is refused, and no session begins', async () => {
   const response = await send({ action: 'sign-in', key: createAuthorKey() });
   assert.equal(response.status, 404);
@@ -144,4 +170,76 @@ test('attack: a cookie that was made up, changed, or has expired is no session',
   assert.equal(createSessions('another', () => now).read(new Headers({ cookie })), undefined);
   now += 3_600_000;
   assert.equal(read(cookie), undefined);
+});
+
+test('an author sets the webhook by form, sees its secret once, and chooses events by check boxes', async () => {
+  const { cookie, token } = await signIn();
+  assert.match((await open(cookie)).text, /<h2 id="notifications">Notifications<\/h2>/);
+  const url = 'https://93.184.216.34/hooks/x';
+  const body = new URLSearchParams([
+    ...Object.entries({ action: 'set-webhook', token, url }),
+    ...['live', 'crashed'].map((kind) => ['events', kind]),
+  ] as [string, string][]);
+  const response = await sample.request('/apps/mine/manage', {
+    method: 'POST',
+    headers: { accept: 'text/html', 'content-type': 'application/x-www-form-urlencoded', cookie },
+    body: body.toString(),
+  });
+  assert.equal(response.status, 200);
+  assert.match(await response.text(), /This secret is shown once[^]*whsec_[A-Za-z0-9+/]{43}=/);
+  const { text } = await open(cookie);
+  assert.doesNotMatch(text, /whsec_/);
+  assert.match(text, /value="https:\/\/93\.184\.216\.34\/hooks\/x"/);
+  const boxes = [...text.matchAll(/id="webhook-(\w+)"[^>]*?(checked)?\s*\/>/g)].map(([, kind, checked]) => [
+    kind,
+    checked,
+  ]);
+  assert.deepEqual(
+    boxes.filter(([, checked]) => checked !== undefined).map(([kind]) => kind),
+    ['live', 'crashed'],
+  );
+  const removed = await send({ action: 'remove-webhook', token }, { cookie });
+  assert.equal(removed.headers.get('location'), '/apps/mine/manage?done=remove-webhook');
+  assert.doesNotMatch((await open(cookie)).text, /value="https:/);
+  const refused = await send({ action: 'set-webhook', token, url: 'https://10.0.0.1/' }, { cookie });
+  assert.equal(refused.status, 400, 'no events');
+  assert.equal((await send({ action: 'set-webhook', url }, { cookie })).status, 403, 'no token');
+});
+
+test('an author makes a token, which the page shows once, and its holder sees no form that it may not send', async () => {
+  const { cookie, token } = await signIn();
+  const made = await send(
+    { action: 'create-token', token, 'token-name': 'Looks', scopes: 'read', expires_in_days: '7' },
+    { cookie },
+  );
+  const page = await made.text();
+  assert.equal(made.status, 200, page);
+  const [viewer = ''] = /mat-[\w-]{43}/.exec(page) ?? [];
+  const again = await open(cookie);
+  assert.deepEqual([again.text.includes(viewer), again.text.includes('Looks')], [false, true]);
+
+  const response = await send({ action: 'sign-in', key: viewer });
+  assert.equal(response.status, 303);
+  const viewing = (response.headers.getSetCookie()[0] ?? '').split(';')[0] ?? '';
+  const { status, text } = await open(viewing);
+  assert.equal(status, 200);
+  assert.match(text, /You are signed in with a token/);
+  for (const action of ['restart', 'set-secret', 'change-settings', 'create-token', 'delete'])
+    assert.equal(text.includes(`value="${action}"`), false, action);
+  const csrf = /name="token" value="([\w-]+)"/.exec(text)?.[1] ?? '';
+  const refused = await send({ action: 'restart', token: csrf }, { cookie: viewing });
+  assert.deepEqual([refused.status, writes], [403, []]);
+  const minted = await send(
+    { action: 'create-token', token: csrf, 'token-name': 'Mine', scopes: 'read', expires_in_days: '7' },
+    { cookie: viewing },
+  );
+  assert.deepEqual([minted.status, /mat-[\w-]{43}/.test(await minted.text())], [403, false]);
+});
+
+test('a token with an end that is too far is refused at its field', async () => {
+  const { cookie, token } = await signIn();
+  const form = { action: 'create-token', token, 'token-name': 'x', scopes: 'read', expires_in_days: '900' };
+  const response = await send(form, { cookie });
+  assert.equal(response.status, 400);
+  assert.match(await response.text(), /href="#expires_in_days"/);
 });

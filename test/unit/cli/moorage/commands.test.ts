@@ -4,7 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, test } from 'vitest';
-import { createAuthorKey } from '../../../../lib/ownership-file.ts';
+import { createAuthorToken, createAuthorKey } from '../../../../lib/ownership-file.ts';
+import { accepted, cases } from '../../../support/moorage-requests.ts';
 import {
   type Answer,
   type LoopbackApi,
@@ -46,20 +47,6 @@ const app = {
   releases: [release('ab', true), { ...release('cd', false), pinned: true }],
 };
 
-const previews = {
-  enabled: true,
-  previews: [
-    {
-      ...{ label: '#12', commit: 'ab'.repeat(20), status: 'live', message: '', asleep: true },
-      ...{ url: 'https://hello--pr-12.moorage.test/', serving_since: '2026-11-01T08:00:00Z' },
-    },
-    {
-      ...{ label: 'login', status: 'rejected', message: 'The file \u001b[31mx has no licence.', asleep: false },
-      url: 'https://hello--br-login.moorage.test/',
-    },
-  ],
-};
-
 /** Writes server-sent events, and then ends or breaks the connection. */
 const stream =
   (events: readonly [id: string, name: string, data: object][], breaks = false): Answer =>
@@ -85,7 +72,6 @@ beforeEach(() => {
     'GET /api/submit-status/octo/hello': live('hello'),
     'GET /api/projects/hello': { slug: 'hello', status_url: 'https://moorage.test/api/submit-status/octo/hello' },
     'GET /api/apps/hello': app,
-    'GET /api/apps/hello/previews': previews,
   });
 });
 
@@ -99,33 +85,6 @@ function listRequests(): string[] {
   return api.requests.map(({ line, body }) => `${line}${body === undefined ? '' : ` ${JSON.stringify(body)}`}`);
 }
 
-const accepted = { slug: 'hello', message: 'Accepted.' };
-/** A command line, the input, the last request that it sends, and the answer to it. */
-const cases: readonly (readonly [string, string, string, object])[] = [
-  ['restart hello', '', 'POST /api/apps/hello/restart', accepted],
-  ['suspend hello', '', 'POST /api/apps/hello/suspend', accepted],
-  ['resume --app hello', '', 'POST /api/apps/hello/resume', accepted],
-  ['restore octo/hello', '', 'POST /api/apps/hello/restore', accepted],
-  ['deploy https://git.test/octo/hello.git', '', 'POST /api/apps/hello/deploy', accepted],
-  ['rebuild hello', '', 'POST /api/apps/hello/rebuild {"cache":true}', accepted],
-  ['rebuild hello --no-cache', '', 'POST /api/apps/hello/rebuild {"cache":false}', accepted],
-  [
-    `rollback ${'cd'.repeat(20)} -a hello`,
-    '',
-    `POST /api/apps/hello/rollback {"commit":"${'cd'.repeat(20)}"}`,
-    accepted,
-  ],
-  ['rollback cdcdcdc -a hello', '', `POST /api/apps/hello/rollback {"commit":"cdcdcdc"}`, accepted],
-  ['delete hello --yes', '', 'DELETE /api/apps/hello', accepted],
-  [
-    'secrets set API_KEY -a hello',
-    'line 1\nline 2\n',
-    'PUT /api/apps/hello/secrets/API_KEY {"value":"line 1\\nline 2"}',
-    accepted,
-  ],
-  ['secrets unset API_KEY -a hello', '', 'DELETE /api/apps/hello/secrets/API_KEY', accepted],
-];
-
 test.each(cases)('%s', async (line, input, request, answer) => {
   api.answers[request.split(' {')[0] ?? ''] = answer;
   const { code, stdout, stderr } = await run(line.split(' '), input);
@@ -133,6 +92,61 @@ test.each(cases)('%s', async (line, input, request, answer) => {
   assert.equal(listRequests().at(-1), request);
   const json = await run([...line.split(' '), '--json'], input);
   assert.deepEqual([json.code, JSON.parse(json.stdout)], [0, answer]);
+});
+
+test('notifications list shows who gets what, and remove finds a contact by the beginning of its id', async () => {
+  const id = '3f9c0a12'.repeat(4);
+  api.answers['GET /api/apps/hello/notifications'] = {
+    events: ['live', 'crashed'],
+    mail: { sent: true, to: 'm…@example.org', events: ['live', 'crashed'] },
+    contacts: [{ id, to: 'o…@example.org', sent: false, reason: 'The address is not confirmed yet.' }],
+    webhook: { url: 'https://hooks.test/', events: ['crashed'] },
+    deliveries: [
+      {
+        at: '2026-11-01T08:00:00Z',
+        type: 'live',
+        channel: 'mail',
+        to: 'm…@example.org',
+        state: 'delivered',
+        attempts: 1,
+      },
+    ],
+  };
+  const { code, stdout } = await run(['notifications', 'list', 'hello']);
+  assert.equal(code, 0);
+  assert.equal(
+    stdout,
+    `mail                   m…@example.org
+events of mails        all
+contact 3f9c0a12       o…@example.org: The address is not confirmed yet.
+webhook                https://hooks.test/
+events of the webhook  crashed
+
+TIME                  EVENT  CHANNEL  TO              STATE      ATTEMPTS
+2026-11-01 08:00:00Z  live   mail     m…@example.org  delivered  1
+`,
+  );
+  api.answers[`DELETE /api/apps/hello/notifications/contacts/${id}`] = accepted;
+  assert.equal((await run(['notifications', 'remove', '3f9c', '-a', 'hello'])).code, 0);
+  assert.equal((await run(['notifications', 'remove', 'ffff', '-a', 'hello'])).code, 2);
+});
+
+test('hook --replace gets a new secret, and says until when the old one is valid', async () => {
+  api.answers['POST /api/apps/hello/push-hook-secret/replace'] = {
+    ...{ url: 'https://moorage.test/hook', secret: 's3cret', setup: { github: 'Settings.' } },
+    previous_valid_until: '2026-11-02T08:00:00.000Z',
+  };
+  const { stdout } = await run(['hook', 'hello', '--replace']);
+  assert.match(stdout, /secret +s3cret\nprevious valid until +2026-11-02T08:00:00\.000Z\n/);
+  assert.match(listRequests().at(-1) ?? '', /replace \{"end_previous":false\}$/);
+});
+
+test('notifications webhook shows the secret once', async () => {
+  api.answers['PUT /api/apps/hello/notifications/webhook'] = { url: 'https://hooks.test/', secret: 'whsec_x' };
+  const { stdout } = await run(['notifications', 'webhook', 'https://hooks.test/', '--event', 'live', '-a', 'hello']);
+  assert.equal(stdout, 'url     https://hooks.test/\nsecret  whsec_x\n');
+  const [request] = listRequests().slice(-1);
+  assert.equal(request, 'PUT /api/apps/hello/notifications/webhook {"url":"https://hooks.test/","events":["live"]}');
 });
 
 test('status prints fields, and the whole answer as JSON', async () => {
@@ -187,17 +201,6 @@ test('open starts a browser on a terminal', async () => {
   assert.equal(readFileSync(join(programs, 'opened'), 'utf8'), 'https://hello.moorage.test\n');
 });
 
-test('previews are a table, in which text of strangers is harmless', async () => {
-  const { stdout } = await run(['previews', 'hello']);
-  assert.equal(
-    stdout,
-    `SHOWS  COMMIT        STATE     STARTED               URL OR REASON
-#12    abababababab  asleep    2026-11-01 08:00:00Z  https://hello--pr-12.moorage.test/
-login  -             rejected  -                     The file x has no licence.
-`,
-  );
-});
-
 test('releases are a table, and a rollback needs a commit', async () => {
   const { stdout } = await run(['releases', 'hello']);
   assert.equal(
@@ -250,6 +253,34 @@ test('env and settings send what changes, and null for what is removed', async (
   assert.equal((await run(['env', 'list', 'hello'])).stdout, 'NAME  VALUE\nA     1\nB     2\n');
 });
 
+test('access shows who may visit, makes a password or a key, and refuses what is none', async () => {
+  const keys = [{ name: 'team', created_at: '2026-11-01T08:00:00Z' }];
+  api.answers['GET /api/apps/hello/access'] = { slug: 'hello', access: 'key', enforced: true, keys };
+  api.answers['PUT /api/apps/hello/access'] = { access: 'password', enforced: false, keys, message: 'Protected.' };
+  api.answers['POST /api/apps/hello/access/keys'] = { name: 'ci', key: 'mvk-x', message: 'Send it.' };
+  assert.equal((await run(['access', '-a', 'hello'])).stdout, 'access    key\nenforced  yes\nkeys      team\n');
+  assert.equal((await run(['access', 'keys', 'hello'])).stdout, 'NAME  CREATED\nteam  2026-11-01 08:00:00Z\n');
+  assert.equal((await run(['access', 'add', 'ci', '-a', 'hello'])).stdout, 'mvk-x\nSend it.\n');
+  assert.deepEqual(api.requests.at(-1)?.body, { name: 'ci' });
+  const { stdout } = await run(['access', 'password', '--generate', '-a', 'hello']);
+  const [, password] = /^Protected\.\nPassword: ([\w-]{20})\n$/.exec(stdout) ?? assert.fail(stdout);
+  assert.deepEqual(api.requests.at(-1)?.body, { access: 'password', password });
+  api.requests.length = 0;
+  for (const args of [
+    ['oidc'],
+    ['private'],
+    ['password', 'my secret'],
+    ['key', '--generate'],
+    ['add', `mvk-${'A'.repeat(43)}`],
+  ]) {
+    const { code, stderr } = await run(['access', ...args, '-a', 'hello']);
+    assert.equal(code, 2, args.join(' '));
+    assert.doesNotMatch(stderr, /my secret|mvk-A/);
+  }
+  assert.match((await run(['access', 'oidc', '-a', 'hello'])).stderr, /not offered: use password, or key/);
+  assert.deepEqual(listRequestsOrNone(), []);
+});
+
 test('secrets list shows the fields that an installation has, and what is missing', async () => {
   api.answers['GET /api/apps/hello/secrets'] = {
     secrets: [{ name: 'API_KEY', version: 3, set_at: '2026-11-01T08:00:00Z' }],
@@ -265,6 +296,35 @@ NAME      REASON
 MAIL_KEY  The app crashed without it.
 `,
   );
+});
+
+test('tokens are made with scopes and an end, listed, and revoked by name', async () => {
+  const token = createAuthorToken();
+  api.answers['POST /api/apps/hello/tokens'] = { id: '0123456789ab', token, message: 'Keep it.' };
+  const made = await run(['tokens', 'create', 'My CI', '--scope', 'deploy,logs', '--days', '90', '-a', 'hello']);
+  assert.deepEqual([made.code, made.stdout], [0, `${token}\n`]);
+  assert.equal(made.stderr, 'Keep it. Its id is 0123456789ab.\n');
+  assert.equal(
+    listRequests().at(-1),
+    'POST /api/apps/hello/tokens {"name":"My CI","expires_in_days":90,"scopes":["deploy","logs"]}',
+  );
+  const endless = await run(['tokens', 'create', 'My CI', '-a', 'hello']);
+  assert.deepEqual([endless.code, /--days is required/.test(endless.stderr)], [2, true]);
+
+  const row = { name: 'My CI', scopes: ['deploy', 'logs'], state: 'active', expires_at: '2027-01-01T00:00:00.000Z' };
+  api.answers['GET /api/apps/hello/tokens'] = {
+    tokens: [
+      { ...row, id: '0123456789ab' },
+      { ...row, id: '112233445566', name: 'Twice' },
+      { ...row, id: '112233445577', name: 'Twice' },
+    ],
+  };
+  const list = await run(['tokens', 'list', 'hello']);
+  assert.match(list.stdout, /\n0123456789ab {2}My CI {2}deploy,logs {2}active {2}2027-01-01 00:00:00Z {2}never\n/);
+  api.answers['DELETE /api/apps/hello/tokens/0123456789ab'] = { message: 'My CI is revoked.' };
+  assert.equal((await run(['tokens', 'revoke', 'My CI', '-a', 'hello'])).stdout, 'My CI is revoked.\n');
+  assert.match((await run(['tokens', 'revoke', 'Twice', '-a', 'hello'])).stderr, /several tokens have this name/);
+  assert.match((await run(['tokens', 'revoke', 'None', '-a', 'hello'])).stderr, /no active token/);
 });
 
 test('hook, audit and export', async () => {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'vitest';
 import { Config } from '../../../../cli/moorage/config.ts';
 import { UsageError } from '../../../../lib/command-line.ts';
-import { createAuthorKey, formatAuthorKeyLine } from '../../../../lib/ownership-file.ts';
+import { createAuthorToken, createAuthorKey, formatAuthorKeyLine } from '../../../../lib/ownership-file.ts';
 import { type LoopbackApi, MoorageHome, refuse, startLoopbackApi } from '../../../support/moorage-program.ts';
 
 const key = createAuthorKey();
@@ -75,6 +75,16 @@ test('a key from a file replaces the one before, also in a file that others coul
   writeFileSync(join(home.folder, 'key'), `${key}\n`);
   assert.equal((await home.run(['login', '--key-file', 'key'])).code, 0);
   assert.deepEqual([readConfig(), statSync(home.configFile).mode & 0o777], [kept(key), 0o600]);
+});
+
+test('a token is kept like a key, if it opens the app', async () => {
+  const token = createAuthorToken();
+  const { code, stderr } = await home.run(['login', 'hello', '--api', api.url], { input: `${token}\n` });
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.deepEqual(readConfig(), kept(token));
+  api.answers['GET /api/apps/hello'] = refuse(404, 'app-private', 'Nothing to show', 'A wrong key.');
+  const other = await home.run(['login', 'hello', '--api', api.url], { input: `${createAuthorToken()}\n` });
+  assert.deepEqual([other.code, /does not open hello/.test(other.stderr)], [1, true]);
 });
 
 test('on a terminal, it asks for the address, and for the key without an echo', async () => {

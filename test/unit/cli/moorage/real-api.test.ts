@@ -87,6 +87,32 @@ test('a key is issued, committed, used, and its actions are in the audit log', a
   assert.match((await run('releases', 'mine')).stdout, /^(COMMIT|No release is kept)/);
 });
 
+test('previews are a table, in which text of strangers is harmless', async () => {
+  assert.match((await run('previews', 'mine')).stdout, /^Previews are off\. Add `previews: \{pullRequests: true\}`/);
+  const { apiVersion, kind, metadata, spec, status } = mine;
+  const show = (label: string, reference: string, changes: object): void => {
+    const owner = { apiVersion, kind, name: 'mine', uid: metadata.uid, controller: true };
+    const name = `mine--${label}`;
+    sample.store.set({
+      ...mine,
+      metadata: { ...metadata, name, uid: name, ownerReferences: [owner] },
+      spec: { ...spec, previewOf: { app: 'mine', reference } },
+      status: { ...status, url: `https://${name}.moorage.test/`, ...changes },
+    });
+  };
+  const served = { ...status?.served, commit: 'ab'.repeat(20), image: 'x', since: '2026-11-01T08:00:00Z' };
+  show('pr-12', 'refs/pull/12/head', { source: { ...status?.source, commit: served.commit }, served });
+  const rejection = { rule: 'x', message: 'The file \u001b[31mx has no licence.\nMore.', fix: '' };
+  show('br-login', 'refs/heads/login', { source: undefined, served: undefined, phase: 'Rejected', rejection });
+  assert.equal(
+    (await run('previews', 'mine')).stdout,
+    `SHOWS  COMMIT        STATE     STARTED               URL OR REASON
+login  -             rejected  -                     The file x has no licence.
+#12    abababababab  live      2026-11-01 08:00:00Z  https://mine--pr-12.moorage.test/
+`,
+  );
+});
+
 test('an unknown app has similar names, and an endpoint that is not built says so', async () => {
   assert.match((await run('restart', 'mien')).stderr, /Unknown app "mien"\. Did you mean mine\?/);
   const missing = await run('rollback', 'c'.repeat(40), '--app', 'mine');

@@ -7,13 +7,22 @@ import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { z } from 'zod';
-import { createFailure, defaultLimitMs, Logs, pythonMb, type CodeTask, type Fault, type Outcome } from '../outcome.ts';
+import {
+  createFailure,
+  defaultLimitMs,
+  limitCpuTime,
+  Logs,
+  pythonMb,
+  type CodeTask,
+  type Fault,
+  type Outcome,
+} from '../outcome.ts';
 import type { InterpreterTask, InterpreterMessage } from './interpreter.ts';
 import { webAssembly } from './wasi.ts';
 
 /** Memory counts as full from here on: it grows in steps, and the rest is too small for one. */
 const fullBytes = (pythonMb - 4) * 1024 * 1024;
-const limits = { startMs: 15_000, text: 200_000, bytes: 4_000_000 };
+const limits = { startCpuMs: 15_000, text: 200_000, bytes: 4_000_000 };
 
 const interpreterResult = z.object({
   ok: z.boolean(),
@@ -81,16 +90,22 @@ class PythonCall {
       this.#fault ??= fault;
       resolve(undefined);
     };
-    let timer = setTimeout(end, limits.startMs, createFault('Crash', 'the interpreter did not start'));
+    // The code is not to blame for a start that waits for a processor. The limit of the whole task ends such a wait.
+    let stopTimer = limitCpuTime(limits.startCpuMs, () => {
+      end(createFault('Crash', 'the interpreter did not start'));
+    });
     thread.on('message', (message: InterpreterMessage) => {
       if (message.kind === 'begun') {
-        clearTimeout(timer);
+        stopTimer();
         this.begun = performance.now();
-        timer = setTimeout(
+        const timer = setTimeout(
           end,
           this.#limitMs,
           createFault('TimeLimit', `the code ran longer than ${this.#limitMs / 1000} s`),
         );
+        stopTimer = () => {
+          clearTimeout(timer);
+        };
       } else if (message.kind === 'wrote') this.#recordOutput(message.stream, message.bytes, end);
       else {
         this.#isMemoryFull = message.bytes >= fullBytes;
@@ -104,7 +119,7 @@ class PythonCall {
       end();
     });
     await promise;
-    clearTimeout(timer);
+    stopTimer();
     await thread.terminate();
     return this.#toOutcome();
   }

@@ -9,6 +9,7 @@ import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { recordUses } from '../../../../../api/accounting/metering/usage-store.ts';
 import { readPriceList } from '../../../../../api/billing/prices.ts';
 import { adjust, CorrectionError, refund, answerDispute } from '../../../../../api/accounting/revenue/corrections.ts';
+import { listAuthorNews } from '../../../../../api/accounting/revenue/author-news.ts';
 import { noteAuthors, postAppDay, statementView } from '../../../../../api/accounting/revenue/statement.ts';
 import { closeMonths } from '../../../../../api/accounting/revenue/revenue-queries.ts';
 import { hashAuthorKey, findAuthorKeyHashes, createAuthorKey } from '../../../../../lib/ownership-file.ts';
@@ -319,4 +320,31 @@ test('the host travels in the form and in every address, so that they go on work
   assert.ok(events.length > 0);
   for (const url of events) assert.equal((await get(pathOf(url))).status, 200, url);
   assert.equal((await sample.request(pathOf(known.keys_url), { method: 'POST' })).status, 200);
+});
+
+test('a statement is news for a week once its month has ended and is posted, and so is a payout, unless the author is frozen', async () => {
+  const end = new Date(Date.UTC(Number(month.slice(0, 4)), Number(month.slice(5)), 1));
+  const after = new Date(end.getTime() + 3_600_000);
+  const read = async (at: Date): Promise<string[]> =>
+    (await listAuthorNews(database, 14, at)).map(({ author: of, kind, subject }) => `${of} ${kind} ${subject}`);
+  const runSql = async (text: string): Promise<unknown> =>
+    database.query({ name: `news-${text}`.slice(0, 60), text, row: z.unknown() }, []);
+  const wanted = `${author} statement ${month}`;
+  assert.ok(!(await read(after)).includes(wanted), 'the last day is not posted');
+  await runSql(`update revenue.progress set received_until = '${end.toISOString()}'`);
+  assert.ok((await read(after)).includes(wanted));
+  assert.ok(!(await read(new Date(end.getTime() - 1000))).includes(wanted));
+  assert.ok(!(await read(new Date(end.getTime() + 8 * 86_400_000))).includes(wanted));
+  const line = await adjust(database, { kind: 'correction', author, amount: '2', id: 'news', reason: 'x' });
+  assert.ok(line !== undefined);
+  const paid = await adjust(database, { kind: 'payout', author, amount: '-1.25', id: 'news', reason: 'x' });
+  const found = (await listAuthorNews(database, 14)).find(({ kind, subject }) => kind === 'payout' && subject === paid);
+  assert.equal(Number(found?.amountUsd), 1.25);
+  await runSql(`insert into revenue.account (author, account, other, frozen_at) values ('${author}', 'x:1', 'x:2', now())
+    on conflict (author) do update set other = excluded.other, frozen_at = now()`);
+  for (const at of [after, new Date()])
+    assert.deepEqual(
+      (await read(at)).filter((each) => each.startsWith(`${author} `)),
+      [],
+    );
 });

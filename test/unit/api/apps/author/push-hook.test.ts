@@ -4,13 +4,8 @@ import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, test, vi } from 'vitest';
 import { z } from 'zod';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
-import {
-  derivePushHookSecret,
-  findReasonToIgnore,
-  isSigned,
-  PushPolls,
-  readPush,
-} from '../../../../../api/apps/author/push-hook.ts';
+import { findReasonToIgnore, isSigned, PushPolls, readPush } from '../../../../../api/apps/author/push-hook.ts';
+import { derivePushHookSecret } from '../../../../../api/apps/author/push-hook-secrets.ts';
 import { createAuthorKey, hashAuthorKey } from '../../../../../lib/ownership-file.ts';
 import { silent } from '../../../../support/api/sample.ts';
 import { sampleAppsServer, type AppsSample } from '../../../../support/apps/sample.ts';
@@ -137,6 +132,45 @@ test('gives the author the address and the secret, and nobody else', async () =>
   assert.match(url, /\/api\/apps\/mine\/push-hook$/);
   assert.equal(secret, derivePushHookSecret(app.metadata.uid, installationSecret));
   assert.equal((await ask(`Bearer ${createAuthorKey()}`)).status, 403);
+});
+
+test('a new secret is accepted immediately, and the old one for a day or until it is ended', async () => {
+  const call = async (path: string, method = 'POST', body?: object): Promise<Record<string, unknown>> => {
+    const response = await sample.request(`/api/apps/mine/push-hook-secret${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${key}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    assert.equal(response.status, 200, path);
+    return z.looseObject({}).parse(await response.json());
+  };
+  const event = async (secret: unknown, address: string): Promise<number> =>
+    (await push({ headers: { authorization: `Bearer ${String(secret)}` }, address })).status;
+  const secrets = [(await call('')).secret];
+  const first = await call('/replace', 'POST', {});
+  secrets.push(first.secret);
+  const hours = (Date.parse(String(first.previous_valid_until)) - Date.now()) / 3_600_000;
+  assert.ok(hours > 23 && hours <= 24.1, String(hours));
+  assert.equal((await call('')).secret, first.secret, 'the new one is shown from now on');
+  assert.deepEqual([await event(secrets[0], '192.0.2.1'), await event(secrets[1], '192.0.2.1')], [202, 202]);
+  assert.equal((await call('/previous', 'DELETE')).message, 'The previous secret is not valid any more.');
+  assert.deepEqual([await event(secrets[0], '192.0.2.2'), await event(secrets[1], '192.0.2.2')], [403, 202]);
+  // Only one is valid besides the newest.
+  secrets.push((await call('/replace', 'POST', {})).secret, (await call('/replace', 'POST', {})).secret);
+  assert.deepEqual(
+    [await event(secrets[1], '192.0.2.3'), await event(secrets[2], '192.0.2.3'), await event(secrets[3], '192.0.2.3')],
+    [403, 202, 202],
+  );
+  secrets.push((await call('/replace', 'POST', { end_previous: true })).secret);
+  assert.deepEqual([await event(secrets[3], '192.0.2.4'), await event(secrets[4], '192.0.2.4')], [403, 202]);
+  assert.equal(new Set(secrets).size, 5);
+  const audit = await sample.request('/api/apps/mine/audit', { headers: { authorization: `Bearer ${key}` } });
+  const text = await audit.text();
+  assert.match(text, /replace-push-hook-secret/);
+  for (const secret of secrets) assert.ok(!text.includes(String(secret)));
 });
 
 test('a signed push of the tracked branch requests a poll, from each forge and from a script', async () => {

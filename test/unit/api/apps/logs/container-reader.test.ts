@@ -81,6 +81,12 @@ test('reads lines of the same time once each', () => {
 
 const encoder = new TextEncoder();
 
+async function* serve(lines: readonly string[], isBroken = false): AsyncGenerator<Uint8Array> {
+  await Promise.resolve();
+  yield encoder.encode(lines.map((line) => `${line}\n`).join(''));
+  if (isBroken) throw new Error('the connection broke');
+}
+
 test('reads what a run printed before its restart from the previous log, then the next run', async () => {
   const [first, second] = [
     ['2026-01-01T00:00:01.0Z one', '2026-01-01T00:00:02.0Z two', '2026-01-01T00:00:03.0Z three'],
@@ -88,11 +94,6 @@ test('reads what a run printed before its restart from the previous log, then th
   ] as const;
   let state: ContainerState = { run: 'a', isRunning: true, isOver: false };
   const requests: LogPart[] = [];
-  async function* serve(lines: readonly string[], isBroken = false): AsyncGenerator<Uint8Array> {
-    await Promise.resolve();
-    yield encoder.encode(lines.map((line) => `${line}\n`).join(''));
-    if (isBroken) throw new Error('the connection broke');
-  }
   const openLog = (_pod: string, _container: string, _signal: AbortSignal, part: LogPart = {}): Promise<OpenedLog> => {
     requests.push(part);
     const opened: Record<number, OpenedLog> = {
@@ -119,6 +120,38 @@ test('reads what a run printed before its restart from the previous log, then th
   });
   assert.deepEqual(read, ['one', 'two', 'three', 'four']);
   assert.deepEqual(requests[3], { isFinite: true, previous: true, timestamps: true, since: '2026-01-01T00:00:00Z' });
+});
+
+const notOver: ContainerState = { run: undefined, isRunning: false, isOver: false };
+const over: ContainerState = { run: 'one', isRunning: false, isOver: true };
+
+test.each([
+  // The API server has bound the pod, and its node has not seen it yet: then the kubelet answers 404.
+  { name: 'a pod that its node does not know yet', first: { state: 'gone' }, states: [notOver, over] },
+  {
+    name: 'an ended container whose log could not be opened at first',
+    first: { state: 'waiting' },
+    states: [over, over],
+  },
+] as const)('reads the log of $name', async ({ first, states }) => {
+  let opened = 0;
+  const read: string[] = [];
+  await readContainer({
+    ...{ pod: 'task', container: 'app', cursor: new LogCursor(undefined), retryMs: [1, 2] },
+    signal: AbortSignal.timeout(10_000),
+    getState: () => states[opened === 0 ? 0 : 1],
+    waitForChange: () => new Promise(() => undefined),
+    openLog: (_pod, _container, _signal, { previous = false }: LogPart = {}): Promise<OpenedLog> => {
+      if (previous) return Promise.resolve({ state: 'waiting' });
+      opened += 1;
+      return Promise.resolve(opened === 1 ? first : { state: 'open', bytes: serve(['2026-01-01T00:00:00Z done']) });
+    },
+    take: ({ text }) => {
+      read.push(text);
+      return undefined;
+    },
+  });
+  assert.deepEqual([opened, read], [2, ['done']]);
 });
 
 function createQueued(): {

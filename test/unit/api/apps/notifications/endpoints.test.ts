@@ -4,6 +4,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
 import { readMailSettings } from '../../../../../api/apps/notifications/mail.ts';
+import { chosenKinds } from '../../../../../api/apps/notifications/events.ts';
 import { NotificationKeys } from '../../../../../api/apps/notifications/messages.ts';
 import { createAuthorKey, hashAuthorKey } from '../../../../../lib/ownership-file.ts';
 import { sampleAppsServer, type AppsSample } from '../../../../support/apps/sample.ts';
@@ -91,7 +92,7 @@ test('only the author sees and changes how an app notifies', async () => {
   ] as const)
     assert.equal((await ask(path, { method, authorization: '' })).status, 401, path);
   const { body } = await ask(notifications);
-  assert.deepEqual(body['mail'], { sent: true, to: 'a…@example.org' });
+  assert.deepEqual(body['mail'], { sent: true, to: 'a…@example.org', events: [...chosenKinds] });
   assert.deepEqual(body['deliveries'], []);
 });
 
@@ -155,7 +156,11 @@ test('opening the link of a mail changes nothing; its form and the POST of a mai
   assert.equal(page.status, 200);
   const html = await page.text();
   assert.match(html, /<form method="post" action="\/notifications\/stop\/uid-mine\.[^"]+">/);
-  assert.deepEqual((await ask(notifications)).body['mail'], { sent: true, to: 'a…@example.org' });
+  assert.deepEqual((await ask(notifications)).body['mail'], {
+    sent: true,
+    to: 'a…@example.org',
+    events: [...chosenKinds],
+  });
   // As RFC 8058 has it: from anywhere, in either form.
   const boundary = 'multipart/form-data; boundary=x';
   for (const type of ['application/x-www-form-urlencoded', boundary]) {
@@ -185,7 +190,91 @@ test('attack: a forged link stops nothing', async () => {
 
 test('the author starts the mails again; an app without a verified contact has none', async () => {
   assert.equal((await ask(`${notifications}/mail`, { method: 'PUT' })).status, 200);
-  assert.deepEqual((await ask(notifications)).body['mail'], { sent: true, to: 'a…@example.org' });
+  assert.deepEqual((await ask(notifications)).body['mail'], {
+    sent: true,
+    to: 'a…@example.org',
+    events: [...chosenKinds],
+  });
   const other = await ask('/api/apps/anonymous/notifications/mail', { method: 'PUT' });
   assert.deepEqual([other.status, other.kind], [409, 'no-notifications']);
+});
+
+/** The link of the newest mail to an address that asks for a confirmation. */
+async function waitForLink(address: string, count = 1): Promise<string> {
+  const find = (): string[] =>
+    mailServer.mails
+      .filter(({ to, raw }) => to[0] === address && raw.includes('/notifications/confirm/'))
+      .map(({ raw }) => /(\/notifications\/confirm\/\S+)/.exec(raw.replaceAll('=\r\n', ''))?.[1] ?? '');
+  const deadline = Date.now() + 10_000;
+  while (find().length < count && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
+  return find()[count - 1] ?? assert.fail(`no mail to ${address}`);
+}
+
+async function listContacts(): Promise<{ id: string; to: string; confirmed: boolean; sent: boolean }[]> {
+  const contacts = (await ask(notifications)).body['contacts'];
+  return z
+    .array(z.looseObject({ id: z.string(), to: z.string(), confirmed: z.boolean(), sent: z.boolean() }))
+    .parse(contacts);
+}
+
+test('a contact gets one mail that asks, and notifications once it has confirmed', async () => {
+  const address = 'ops@example.net';
+  const added = await ask(`${notifications}/contacts`, { method: 'POST', body: { address } });
+  assert.deepEqual([added.status, added.body['confirmed']], [202, false]);
+  const link = await waitForLink(address);
+  assert.deepEqual(
+    (await listContacts()).map(({ to, confirmed, sent }) => [to, confirmed, sent]),
+    [['o…@example.net', false, false]],
+  );
+  // Opening the link changes nothing.
+  const page = await sample.request(link, { headers: { accept: 'text/html' } });
+  assert.match(await page.text(), /<form method="post" action="\/notifications\/confirm\//);
+  assert.equal((await listContacts())[0]?.confirmed, false);
+  assert.equal((await sample.request(link, { method: 'POST', headers: { accept: 'text/html' } })).status, 200);
+  assert.deepEqual(
+    (await listContacts()).map(({ confirmed, sent }) => [confirmed, sent]),
+    [[true, true]],
+  );
+  const again = await ask(`${notifications}/contacts`, { method: 'POST', body: { address: address.toUpperCase() } });
+  assert.deepEqual([again.status, again.body['confirmed']], [202, true]);
+  assert.doesNotMatch(JSON.stringify((await ask('/api/apps/mine/audit')).body), /ops@example/);
+});
+
+test('attack: an address that nobody confirmed gets no notification, and a bounded number of mails', async () => {
+  const address = 'victim@example.net';
+  const add = async (): Promise<number> =>
+    (await ask(`${notifications}/contacts`, { method: 'POST', body: { address } })).status;
+  const links: string[] = [];
+  for (const count of [1, 2, 3]) {
+    assert.equal(await add(), 202);
+    links.push(await waitForLink(address, count));
+  }
+  assert.equal(await add(), 429);
+  const [first = '', , last = ''] = links;
+  assert.equal(mailServer.mails.filter(({ to }) => to[0] === address).length, 3);
+  // A new request replaces the link of the one before.
+  assert.equal((await sample.request(first, { method: 'POST' })).status, 404);
+  const forged = last.replace(/uid-mine/, 'uid-anonymous');
+  assert.equal((await sample.request(forged, { method: 'POST' })).status, 404);
+  const stop = keys.createStopToken({ app: 'uid-mine', contact: keys.hashContact(address) });
+  assert.equal((await sample.request(`/notifications/stop/${stop}`, { method: 'POST' })).status, 200);
+  const refused = await ask(`${notifications}/contacts`, { method: 'POST', body: { address } });
+  assert.deepEqual([refused.status, refused.kind], [409, 'no-notifications'], 'who refuses is asked no more');
+});
+
+test('an author chooses the events of a channel, and removes a contact', async () => {
+  const chosen = await ask(`${notifications}/mail/events`, { method: 'PUT', body: { events: ['crashed'] } });
+  assert.equal(chosen.status, 200);
+  assert.deepEqual(z.looseObject({ events: z.unknown() }).parse((await ask(notifications)).body['mail']).events, [
+    'crashed',
+  ]);
+  for (const events of [[], ['birthday'], ['test']])
+    assert.equal((await ask(`${notifications}/mail/events`, { method: 'PUT', body: { events } })).status, 400);
+  assert.equal((await ask(`${notifications}/fax/events`, { method: 'PUT', body: { events: ['live'] } })).status, 400);
+  const all = { method: 'PUT', body: { events: chosenKinds } };
+  assert.equal((await ask(`${notifications}/mail/events`, all)).status, 200);
+  for (const { id } of await listContacts())
+    assert.equal((await ask(`${notifications}/contacts/${id}`, { method: 'DELETE' })).status, 200);
+  assert.deepEqual(await listContacts(), []);
+  assert.equal((await ask(`${notifications}/contacts/x`, { method: 'DELETE' })).status, 400);
 });

@@ -100,7 +100,11 @@ test('the same crash again, after a calm, is another event', () => {
 
 test('a budget is reported at 80 and at 100 percent', () => {
   const find = (used: bigint, limit = 200n): NoticedEvent | undefined =>
-    findBudgetEvent(createApp(live), { used, limit, limitUsd: '0.20' }, new Date('2026-01-02T23:00:00Z'));
+    findBudgetEvent(
+      createApp(live),
+      { used, limit, limitUsd: '0.20', day: '2026-01-02' },
+      new Date('2026-01-02T23:00:00Z'),
+    );
   assert.deepEqual(
     [159n, 160n, 199n, 200n, 230n].map((used) => find(used)?.kind),
     [undefined, 'budget_low', 'budget_low', 'budget_spent', 'budget_spent'],

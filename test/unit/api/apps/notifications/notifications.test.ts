@@ -10,14 +10,9 @@ import { chosenKinds, createTestEvent, type NoticedEvent } from '../../../../../
 import { createMailer, readMailSettings } from '../../../../../api/apps/notifications/mail.ts';
 import { NotificationKeys } from '../../../../../api/apps/notifications/messages.ts';
 import { recordBudgets } from '../../../../../api/apps/notifications/start.ts';
+import { RecipientStore } from '../../../../../api/apps/notifications/recipients.ts';
 import { NotificationStore } from '../../../../../api/apps/notifications/store.ts';
-import {
-  type Database,
-  Ledger,
-  ledgerUnavailable,
-  openDatabase,
-  parseMoney,
-} from '../../../../../api/billing/index.ts';
+import { type Database, Ledger, ledgerUnavailable, openDatabase } from '../../../../../api/billing/index.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { GuardedFetcher } from '../../../../../api/tools/index.ts';
 import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';
@@ -55,7 +50,12 @@ afterEach(async () => {
 });
 
 /** One replica of the API. */
-function createReplica(options: Partial<NotifierOptions> = {}): { notifier: Notifier; store: NotificationStore } {
+function createReplica(options: Partial<NotifierOptions> = {}): {
+  notifier: Notifier;
+  store: NotificationStore;
+  recipients: RecipientStore;
+} {
+  const recipients = new RecipientStore(() => database);
   const store = options.store ?? new NotificationStore(() => database);
   const mail = readMailSettings({
     MOORAGE_SMTP_URL: `smtp://127.0.0.1:${mailServer.port}?tls=off`,
@@ -70,10 +70,11 @@ function createReplica(options: Partial<NotifierOptions> = {}): { notifier: Noti
     baseUrl,
     log: silent,
     ending: new AbortController().signal,
+    recipients,
     ...options,
     store,
   });
-  return { notifier, store };
+  return { notifier, store, recipients };
 }
 
 function createStatus(change: Partial<HostedAppStatus> = {}): HostedAppStatus {
@@ -130,7 +131,7 @@ async function listStates(): Promise<string[]> {
 test('two replicas on one database notice and deliver an event once', async () => {
   putApp(createStatus());
   const replicas = [createReplica(), createReplica()];
-  await replicas[0]?.store.setWebhook('uid-notes', receiver.url, ['live']);
+  await replicas[0]?.recipients.setWebhook('uid-notes', receiver.url, ['live']);
   await Promise.all(replicas.map(({ notifier }) => notifier.notice()));
   await Promise.all([...replicas, ...replicas].map(({ notifier }) => notifier.deliver()));
   await Promise.all(replicas.map(({ notifier }) => notifier.notice()));
@@ -169,8 +170,8 @@ test('a webhook is signed, and can be verified with the library of Standard Webh
       phase: 'Rejected',
     }),
   );
-  const { notifier, store } = createReplica();
-  const version = await store.setWebhook('uid-notes', receiver.url, [...chosenKinds]);
+  const { notifier, recipients } = createReplica();
+  const version = await recipients.setWebhook('uid-notes', receiver.url, [...chosenKinds]);
   await notifier.notice();
   await notifier.deliver();
   const [hook] = receiver.hooks;
@@ -201,7 +202,7 @@ test('a process that is killed between sending and recording leads to a second d
     override succeed = (): Promise<void> => new Promise(() => undefined);
   }
   const killed = createReplica({ store: new KilledStore(() => database) });
-  await killed.store.setWebhook('uid-notes', receiver.url, ['live']);
+  await killed.recipients.setWebhook('uid-notes', receiver.url, ['live']);
   await killed.notifier.notice();
   void killed.notifier.deliver();
   while (mailServer.mails.length + receiver.hooks.length < 2) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -320,15 +321,15 @@ test('attack: a title cannot add a header or a recipient', async () => {
 
 test('a contact that stops the mails gets no more, not even those that wait', async () => {
   putApp(createStatus());
-  const { notifier, store } = createReplica();
+  const { notifier, recipients } = createReplica();
   await notifier.notice();
-  await store.stopMail('uid-notes', keys.hashContact(contact));
+  await recipients.stopMail('uid-notes', keys.hashContact(contact));
   assert.equal(await notifier.deliver(), 0);
   assert.deepEqual(await listStates(), ['mail: skipped: The mails were stopped.']);
   putApp(createCrash(new Date().toISOString()));
   await notifier.notice();
   assert.equal((await listStates()).length, 1);
-  await store.startMail('uid-notes', keys.hashContact(contact));
+  await recipients.startMail('uid-notes', keys.hashContact(contact));
   await notifier.notify(putApp(createStatus()), createTestEvent(putApp(createStatus()), 'test', new Date()));
   await notifier.deliver();
   assert.equal(mailServer.mails.length, 1);
@@ -347,8 +348,8 @@ test('a contact that changed in between gets nothing of the app before', async (
 test('a webhook that fails is tried again with growing pauses for 24 hours, and switched off after seven days', async () => {
   receiver.answer = { status: 500 };
   const app = putApp(createStatus(), {});
-  const { notifier, store } = createReplica();
-  await store.setWebhook('uid-notes', receiver.url, ['live']);
+  const { notifier, recipients } = createReplica();
+  await recipients.setWebhook('uid-notes', receiver.url, ['live']);
   await notifier.notice();
   const pauses: number[] = [];
   const row = z.object({ pause: z.coerce.number(), state: z.string() });
@@ -368,18 +369,18 @@ test('a webhook that fails is tried again with growing pauses for 24 hours, and 
   assert.ok((pauses[3] ?? 0) > 3 * (pauses[0] ?? 0), 'the pauses grow');
   assert.deepEqual(await listStates(), ['webhook: abandoned: The webhook answered with status 500.']);
   assert.equal(new Set(receiver.hooks.map(({ headers }) => headers['webhook-id'])).size, 1);
-  assert.equal((await store.listTargets('uid-notes'))[0]?.off_at, null);
+  assert.equal((await recipients.list('uid-notes'))[0]?.off_at, null);
   await letPass(7 * 24);
   await notifier.notify(app, createTestEvent(app, 'later', new Date()));
   await notifier.deliver();
-  assert.notEqual((await store.listTargets('uid-notes'))[0]?.off_at, null);
+  assert.notEqual((await recipients.list('uid-notes'))[0]?.off_at, null);
   await letPass(1);
   await notifier.notify(app, createTestEvent(app, 'even later', new Date()));
   const before = receiver.hooks.length;
   await notifier.deliver();
   assert.equal(receiver.hooks.length, before, 'nothing more is sent');
   assert.equal((await listStates()).length, 2, 'and nothing more is recorded for it');
-  await store.setWebhook('uid-notes', receiver.url, ['live']);
+  await recipients.setWebhook('uid-notes', receiver.url, ['live']);
   receiver.answer = { status: 200 };
   await letPass(1);
   assert.deepEqual((await notifier.notify(app, createTestEvent(app, 'again', new Date()))).channels, ['webhook']);
@@ -389,8 +390,10 @@ test('attack: redirects are not followed', async () => {
   const inside = await startReceiver();
   receiver.answer = { status: 307, headers: { location: inside.url } };
   putApp(createStatus(), {});
-  const { notifier, store } = createReplica({ fetcher: new GuardedFetcher({ allow: [receiver.host, inside.host] }) });
-  await store.setWebhook('uid-notes', receiver.url, ['live']);
+  const { notifier, recipients } = createReplica({
+    fetcher: new GuardedFetcher({ allow: [receiver.host, inside.host] }),
+  });
+  await recipients.setWebhook('uid-notes', receiver.url, ['live']);
   await notifier.notice();
   await notifier.deliver();
   assert.deepEqual([receiver.hooks.length, inside.hooks.length], [1, 0]);
@@ -402,10 +405,10 @@ test('attack: redirects are not followed', async () => {
 
 test('attack: a name that leads inside by the time of the delivery gets nothing', async () => {
   putApp(createStatus(), {});
-  const { notifier, store } = createReplica({
+  const { notifier, recipients } = createReplica({
     fetcher: new GuardedFetcher({ resolve: async () => Promise.resolve(['169.254.169.254']) }),
   });
-  await store.setWebhook('uid-notes', 'https://hooks.example.com/x', ['live']);
+  await recipients.setWebhook('uid-notes', 'https://hooks.example.com/x', ['live']);
   await notifier.notice();
   await notifier.deliver();
   assert.match((await listStates())[0] ?? '', /^webhook: abandoned: .*not public/);
@@ -414,22 +417,22 @@ test('attack: a name that leads inside by the time of the delivery gets nothing'
 test('a receiver that answers 410 is switched off', async () => {
   receiver.answer = { status: 410 };
   putApp(createStatus(), {});
-  const { notifier, store } = createReplica();
-  await store.setWebhook('uid-notes', receiver.url, ['live']);
+  const { notifier, recipients } = createReplica();
+  await recipients.setWebhook('uid-notes', receiver.url, ['live']);
   await notifier.notice();
   await notifier.deliver();
-  assert.notEqual((await store.listTargets('uid-notes'))[0]?.off_at, null);
+  assert.notEqual((await recipients.list('uid-notes'))[0]?.off_at, null);
   assert.deepEqual(await listStates(), ['webhook: abandoned: The webhook answered with status 410.']);
 });
 
 test('a recipient that the server refuses is given up; a server that is away is not the fault of the target', async () => {
   putApp(createStatus());
-  const { notifier, store } = createReplica();
+  const { notifier, recipients } = createReplica();
   mailServer.refuse = 550;
   await notifier.notice();
   await notifier.deliver();
   assert.match((await listStates())[0] ?? '', /^mail: abandoned: The mail server answered: 550 /);
-  assert.notEqual((await store.listTargets('uid-notes'))[0]?.failing_since, null);
+  assert.notEqual((await recipients.list('uid-notes'))[0]?.failing_since, null);
   await runSql('update author.notification_target set failing_since = null');
   await mailServer.stop();
   const app = putApp(createStatus());
@@ -439,7 +442,7 @@ test('a recipient that the server refuses is given up; a server that is away is 
     (await listStates())[1],
     'mail: waiting: The mail server of this installation cannot be used at the moment.',
   );
-  assert.equal((await store.listTargets('uid-notes'))[0]?.failing_since, null);
+  assert.equal((await recipients.list('uid-notes'))[0]?.failing_since, null);
   mailServer = await startMailServer();
 });
 
@@ -466,21 +469,25 @@ test('a server whose certificate no authority signed gets no mail, and no passwo
   await own.stop();
 });
 
-test('a budget that is nearly used up is reported once a day', async () => {
+test('a budget that is nearly used up is reported once a day, also after the day has ended', async () => {
   const app = putApp(createStatus(), { author: { contact }, models: { enabled: true, dailyBudgetUsd: '1' } });
-  const ledger = new Ledger(database);
   const { notifier } = createReplica();
-  await recordBudgets({ ledger }, [app], notifier);
+  await recordBudgets({ ledger: new Ledger(database) }, [app], notifier);
   assert.deepEqual(await listStates(), []);
-  const used = {
-    ledger: {
-      budget: () => Promise.resolve({ limit: parseMoney('1'), used: parseMoney('0.85'), held: parseMoney('0') }),
-    },
-  };
-  for (let look = 0; look < 3; look += 1) await recordBudgets(used as unknown as { ledger: Ledger }, [app], notifier);
+  const [today, yesterday] = [0, 1].map((days) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10));
+  for (const [day, amount] of [
+    [today, '0.85'],
+    [yesterday, '-1.2'],
+  ])
+    await runSql(`with account as (insert into ledger.account (kind, owner, day) values ('app', 'notes', '${day}') returning id)
+      insert into ledger.budget (account_id, balance, held) select id, ${amount}, 0 from account`);
+  for (let look = 0; look < 3; look += 1) await recordBudgets({ ledger: new Ledger(database) }, [app], notifier);
   await notifier.deliver();
   assert.deepEqual(
-    mailServer.mails.map(({ headers }) => headers.get('subject')),
-    ["notes: 85 % of today's model budget is used"],
+    mailServer.mails.map(({ headers }) => headers.get('subject')).toSorted(),
+    [
+      `notes: 85 % of the model budget of ${today} is used`,
+      `notes: the model budget of ${yesterday} is used up`,
+    ].toSorted(),
   );
 });

@@ -261,7 +261,7 @@ test('schedules a cron component, never two at the same time, and removes it wit
   assert.ok(cron?.kind === 'apply');
   expect(cron.manifest['spec']).toMatchObject({
     ...{ schedule: '0 3 * * *', timeZone: 'Etc/UTC', concurrencyPolicy: 'Forbid', suspend: false },
-    ...{ successfulJobsHistoryLimit: 1, failedJobsHistoryLimit: 1 },
+    ...{ successfulJobsHistoryLimit: 3, failedJobsHistoryLimit: 3 },
     jobTemplate: { spec: { backoffLimit: 2, template: { spec: { restartPolicy: 'Never' } } } },
   });
   assert.ok(cron.manifest.metadata.name.length <= 52);

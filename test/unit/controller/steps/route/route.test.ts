@@ -70,6 +70,17 @@ test('has all paths of a component, and removes only the first one', () => {
   ]);
 });
 
+test('all host names of a protected app lead to the activator, whether the app may rest or not', () => {
+  const of = createComposite(first, { list: withDocs, images: docsImages });
+  const open = listRoutes(of);
+  const routes = listRoutes({ ...of, spec: { ...of.spec, control: { access: 'key' } } });
+  assert.deepEqual([...routes.keys()], ['hello', 'hello--docs']);
+  for (const [name, { rules }] of routes) {
+    assert.deepEqual(rules.map(describe), [['/', 'moorage-activator:80', false]], name);
+    assert.notDeepEqual(open.get(name)?.rules.map(describe), rules.map(describe));
+  }
+});
+
 const withDocs = [...components, { name: 'docs', kind: 'web', route: { subdomain: 'docs' }, port: 4000 }];
 const docsImages = listImages({ web: 'a', api: 'c', worker: 'c', docs: 'd' }, { web: 3000, api: 8000, docs: 4000 });
 

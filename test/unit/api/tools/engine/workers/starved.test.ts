@@ -35,3 +35,10 @@ test('measures how long a process waits for a processor', async () => {
   await Promise.all(busy.map((worker) => worker.terminate()));
   assert.ok(waited > 50, `${waited} ms`);
 });
+
+test('refuses a call whose worker starts later than the pool allows, to be tried again', async () => {
+  const workers = createWorkers({ startMs: 1 });
+  const call = workers.run({ module, input: { deed: 'echo', value: 1 } }, { owner: 'a' });
+  await assert.rejects(call, { message: 'A worker did not start within 0.001 s. Try again in 5 seconds.' });
+  await workers.close();
+});

@@ -1,0 +1,148 @@
+// Who else may do what with an app, on its author's page: the visitors that it admits, and the tokens for programs and people.
+import { scopes, viewerScopes } from '../apps/index.ts';
+import { type Html, html } from '../http/index.ts';
+import { type ManageContent, renderAction, renderHidden } from './manage-content.ts';
+import { renderAuthored, renderMissing, renderTable, renderTextField } from './parts.ts';
+import type { Visit } from './visit.ts';
+
+/** Who may visit the app, and its access keys. */
+export function renderAccess(content: ManageContent, visit: Visit): Html {
+  const { access: view, problem, path, token } = content;
+  if (view === undefined) return html``;
+  const { text, format } = visit;
+  const words = text.manage.access;
+  const errors = problem?.errors ?? [];
+  const password = {
+    ...{ name: 'password', label: words.password, help: words.passwordHelp, value: '', maxLength: 200 },
+    ...({ type: 'password', autocomplete: 'new-password' } as const),
+  };
+  const rows = view.keys.map(({ name, created_at: created }) => [
+    html`<code>${name}</code>`,
+    format.dateTime(created),
+    renderAction(content, 'revoke-access-key', visit, renderHidden('name', name)),
+  ]);
+  return html`<section aria-labelledby="access">
+    <h2 id="access">${words.title}</h2>
+    <p>${view.access === 'public' ? words.lead : view.enforced ? words.enforced : words.pending}</p>
+    <form class="panel" method="post" action="${path}">
+      ${renderHidden('token', token)}
+      <fieldset>
+        <legend>${words.mode}</legend>
+        <ul class="choices">
+          ${(['public', 'key', 'password'] as const).map(
+            (mode) =>
+              html`<li>
+                <label
+                  ><input
+                    type="radio"
+                    name="access"
+                    value="${mode}"
+                    ${view.access === mode ? html`checked` : ''}
+                  />${words.modes[mode]}</label
+                >
+              </li>`,
+          )}
+        </ul>
+      </fieldset>
+      ${renderTextField(password, errors, visit)}
+      <button type="submit" name="action" value="set-access">${text.manage.actions['set-access']}</button>
+    </form>
+    ${
+      rows.length === 0
+        ? ''
+        : renderTable(
+            words.keys,
+            [{ title: words.key }, { title: text.manage.at }, { title: text.manage.action }],
+            rows,
+          )
+    }
+    ${view.access === 'public' ? '' : renderKeyForm(content, visit)}
+  </section>`;
+}
+
+function renderKeyForm({ path, token, problem }: ManageContent, visit: Visit): Html {
+  const words = visit.text.manage.access;
+  const name = {
+    ...{ name: 'key-name', label: words.key, help: words.keyHelp, value: '', maxLength: 40 },
+    isRequired: true,
+  };
+  return html`<form class="panel" method="post" action="${path}">
+    ${renderHidden('token', token)} ${renderTextField(name, problem?.errors ?? [], visit)}
+    <button type="submit" class="quiet" name="action" value="create-access-key">${words.create}</button>
+  </form>`;
+}
+
+/** The tokens of an app, and the form that makes one. Only an owner sees them. */
+export function renderTokens(content: ManageContent, visit: Visit): Html {
+  const { tokens: view } = content;
+  if (view === undefined) return html``;
+  const { text, format } = visit;
+  return html`<section aria-labelledby="tokens">
+    <h2 id="tokens">${text.manage.tokens}</h2>
+    <p>${text.manage.tokensLead}</p>
+    ${
+      view.tokens.length === 0
+        ? ''
+        : renderTable(
+            text.manage.tokens,
+            [
+              { title: text.manage.tokenName },
+              { title: text.manage.tokenScopes },
+              { title: text.manage.state },
+              { title: text.manage.tokenEnds },
+              { title: text.manage.tokenUsed },
+              { title: text.manage.action },
+            ],
+            view.tokens.map((token) => [
+              html`${renderAuthored(token.name)} <code>${token.id}</code>`,
+              html`<code>${token.scopes.join(', ')}</code>`,
+              text.manage.tokenStates[token.state],
+              format.dateTime(token.expires_at),
+              token.last_used_at === undefined ? renderMissing(visit) : format.dateTime(token.last_used_at),
+              token.state === 'active'
+                ? renderAction(content, 'revoke-token', visit, renderHidden('id', token.id))
+                : renderMissing(visit),
+            ]),
+          )
+    }
+    ${content.actions.has('create-token') ? renderTokenForm(content, visit) : ''}
+  </section>`;
+}
+
+function renderTokenForm({ path, token, problem }: ManageContent, visit: Visit): Html {
+  const { text } = visit;
+  const errors = problem?.errors ?? [];
+  const name = {
+    ...{ name: 'token-name', label: text.manage.tokenName, help: text.manage.tokenNameHelp, value: '' },
+    ...{ maxLength: 60, isRequired: true },
+  };
+  const days = {
+    ...{ name: 'expires_in_days', label: text.manage.tokenDays, help: text.manage.tokenDaysHelp, value: '90' },
+    ...{ maxLength: 3, isRequired: true },
+  };
+  return html`<form class="panel" method="post" action="${path}">
+    ${renderHidden('token', token)} ${renderTextField(name, errors, visit)}
+    <fieldset>
+      <legend>${text.manage.tokenScopes}</legend>
+      <ul class="choices">
+        ${scopes.map(
+          (scope) =>
+            html`<li>
+              <label>
+                <input
+                  type="checkbox"
+                  name="scopes"
+                  value="${scope}"
+                  ${viewerScopes.includes(scope) ? html`checked` : ''}
+                />
+                <code>${scope}</code>
+                <small>${text.manage.scopes[scope]}</small>
+              </label>
+            </li>`,
+        )}
+      </ul>
+    </fieldset>
+    ${renderTextField(days, errors, visit)}
+    <button type="submit" name="action" value="create-token">${text.manage.actions['create-token']}</button>
+  </form>`;
+}
