@@ -50,9 +50,10 @@ export type PreviewOf = z.output<typeof previewOf>;
 interface PreviewFields {
   readonly previewOf?: PreviewOf | undefined;
   readonly control?: object | undefined;
-  readonly suspend?: boolean | undefined;
   readonly deletionPolicy?: string | undefined;
   readonly run: { readonly secrets: readonly unknown[]; readonly replicas: number };
+  readonly components: readonly unknown[];
+  readonly tasks: readonly unknown[];
   readonly models: { readonly enabled: boolean; readonly dailyBudgetUsd: string };
   readonly agents: { readonly enabled: boolean };
   readonly author: { readonly share: string };
@@ -68,6 +69,7 @@ export const previewRule: Rule<PreviewFields> = {
   cel: [
     '!has(self.previewOf) || (!has(self.control)',
     '(!has(self.run.secrets) || self.run.secrets.size() == 0)',
+    '(!has(self.components) || self.components.size() == 0) && (!has(self.tasks) || self.tasks.size() == 0)',
     'self.run.replicas <= 1',
     '!self.models.enabled && self.models.dailyBudgetUsd == "0"',
     'has(self.agents) && has(self.agents.enabled) && !self.agents.enabled',
@@ -78,11 +80,13 @@ export const previewRule: Rule<PreviewFields> = {
   ].join(' && '),
   isValid: (spec) => spec.previewOf === undefined || isHarmless(spec),
   message:
-    'a preview has no secrets, models, agents, share, waivers and control, at most one replica, and a commit as its revision; leave them to the operator',
+    'a preview has no secrets, components, tasks, models, agents, share, waivers and control, at most one replica, and a commit as its revision; leave them to the operator',
 };
 
-function isHarmless({ control, run, models, agents, author, review, deletionPolicy, source }: PreviewFields): boolean {
-  const hasNothing = control === undefined && run.secrets.length === 0 && review.waivers.length === 0;
+function isHarmless(spec: PreviewFields): boolean {
+  const { control, run, components, tasks, models, agents, author, review, deletionPolicy, source } = spec;
+  const lists = [run.secrets, components, tasks, review.waivers];
+  const hasNothing = control === undefined && lists.every(({ length }) => length === 0);
   const earnsNothing = author.share === '0' && !agents.enabled && !models.enabled && models.dailyBudgetUsd === '0';
   return (
     hasNothing &&
@@ -100,11 +104,12 @@ interface Disk {
   readonly size: string;
 }
 
-/** The settings of a commit that count in a preview of it: what describes how it is built and runs. */
+/** The settings of a commit that count in a preview of it: what describes how it is built and runs, but nothing that is scheduled. */
 export function limitPreviewSettings<
   Settings extends {
     readonly run?: { readonly volumes?: readonly Disk[] | undefined } | undefined;
-    readonly components?: readonly { readonly volumes?: readonly Disk[] | undefined }[] | undefined;
+    readonly components?:
+      readonly { readonly kind: string; readonly volumes?: readonly Disk[] | undefined }[] | undefined;
   },
 >(settings: Settings): Settings {
   const kept = Object.fromEntries(Object.entries(settings).filter(([section]) => previewSections.has(section)));
@@ -115,15 +120,17 @@ export function limitPreviewSettings<
     ...(components === undefined
       ? {}
       : {
-          components: components.map(({ volumes, ...component }) =>
-            volumes === undefined ? component : { ...component, volumes: volumes.map(limitDisk) },
-          ),
+          components: components
+            .filter(({ kind }) => kind !== 'cron')
+            .map(({ volumes, ...component }) =>
+              volumes === undefined ? component : { ...component, volumes: volumes.map(limitDisk) },
+            ),
         }),
   };
   return limited as unknown as Settings;
 }
 
-/** `services` is not among them: a preview has those of its app. */
+/** `services` is not among them, since a preview has those of its app, and `tasks` neither. */
 const previewSections: ReadonlySet<string> = new Set(['source', 'build', 'run', 'components', 'mcp', 'platform']);
 
 function limitDisk<Item extends Disk>(item: Item): Item {

@@ -31,8 +31,9 @@ import { isReady, readTemplateHash } from '../deploy/pods.ts';
 
 export function runRouteStep(snapshot: Snapshot, { fields }: Progress): StepResult {
   const { app, config, route, componentRoutes = [] } = snapshot;
-  // A protected app is reached through the activator alone. If there is none, nobody reaches it.
-  const isActivated = fields.idle !== undefined || fields.activated === true || isProtected(app.spec);
+  // A protected app, and a preview of one, is reached through the activator alone. If there is none, nobody reaches it.
+  const isGuarded = isProtected(app.spec) || app.spec.previewOf !== undefined;
+  const isActivated = fields.idle !== undefined || fields.activated === true || isGuarded;
   const components = chooseComponents(snapshot);
   const wanted = listSubdomains(components).map((subdomain) => {
     const manifest = buildComponentRoute(app, config, { components, subdomain, isActivated });

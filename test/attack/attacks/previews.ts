@@ -61,6 +61,9 @@ function refuseEach(name: string, changes: Readonly<Record<string, Change>>): At
 
 const readSecrets = refuseEach('the preview of a pull request gets the secrets of an app', {
   'a Secret of the namespace': { spec: { run: { secrets: [{ name: 'KEY', secret: 'payments', key: 'key' }] } } },
+  'a Secret of the namespace in a component': {
+    spec: { components: [{ name: 'web', kind: 'web', secrets: [{ name: 'KEY', secret: 'payments', key: 'key' }] }] },
+  },
   'secrets of the author': { spec: { control: { secrets: [{ name: 'KEY', version: 1 }], secretVersion: 1 } } },
   'variables of the author': { spec: { control: { env: [{ name: 'KEY', value: 'x' }] } } },
 });
@@ -78,6 +81,7 @@ const earnShare = refuseEach('the preview of a pull request earns a share, or of
 const keepResources = refuseEach(
   'the preview of a pull request multiplies itself, keeps its data or waives the review',
   {
+    'a task': { spec: { tasks: [{ name: 'mine', command: ['true'], schedule: '* * * * *' }] } },
     replicas: { spec: { run: { replicas: 20 } } },
     data: { spec: { deletionPolicy: 'Retain' } },
     waivers: { spec: { review: { waivers: [{ rule: 'license/missing', reason: 'because' }] } } },

@@ -88,6 +88,11 @@ const harmless = {
 
 test.each([
   ['a Secret', { run: { secrets: [{ name: 'KEY', secret: 'payments', key: 'key' }] } }],
+  [
+    'a component',
+    { components: [{ name: 'web', kind: 'web', secrets: [{ name: 'K', secret: 'payments', key: 'k' }] }] },
+  ],
+  ['a task', { tasks: [{ name: 'clean', command: ['true'], schedule: '* * * * *' }] }],
   ['secrets of the author', { control: { secrets: [{ name: 'KEY', version: 1 }] } }],
   ['models', { models: { enabled: true, dailyBudgetUsd: '0' } }],
   ['a budget', { models: { enabled: false, dailyBudgetUsd: '0.01' } }],
@@ -108,6 +113,7 @@ test('attack: the moorage.yaml of a pull request sets nothing but how the previe
     listing: { title: 'Free money' },
     metering: { free: [{ path: '/**' }] },
     services: [{ name: 'db', type: 'postgres' }],
+    tasks: [{ name: 'clean', command: ['true'], schedule: '* * * * *' }],
     run: { resources: { memory: '2Gi' }, idleAfter: '24h', volumes: [{ name: 'data', path: '/data', size: '5Gi' }] },
     build: { resources: { cpu: '4' }, timeout: '1h' },
   });
@@ -117,12 +123,30 @@ test('attack: the moorage.yaml of a pull request sets nothing but how the previe
     run: { resources: { memory: '256Mi' }, idleAfter: '10m' },
     services: [],
   };
-  const { previews, author, agents, listing, metering, services, run, build } = resolveSpec({ spec: stored }, settings);
+  const { previews, author, agents, listing, metering, services, tasks, run, build } = resolveSpec(
+    { spec: stored },
+    settings,
+  );
   assert.deepEqual(previews, { pullRequests: false, branches: [], limit: 3 });
   assert.deepEqual([author.contact, agents.enabled, listing.title], [undefined, false, undefined]);
-  assert.deepEqual([metering.free, services], [[], []]);
+  assert.deepEqual([metering.free, services, tasks], [[], [], []]);
   assert.deepEqual([run.resources.memory, run.idleAfter, run.volumes[0]?.size], ['256Mi', '10m', '1Gi']);
   assert.deepEqual([build.resources.cpu, build.timeout], ['1', '5m']);
+});
+
+test('a preview runs nothing on a schedule', () => {
+  const settings = appManifest.parse({
+    components: [
+      { name: 'web', kind: 'web' },
+      { name: 'migrate', kind: 'task', command: ['true'] },
+      { name: 'mails', kind: 'cron', schedule: '* * * * *', command: ['send'] },
+    ],
+  });
+  const { components } = resolveSpec({ spec: harmless }, settings);
+  assert.deepEqual(
+    components.map(({ name }) => name),
+    ['web', 'migrate'],
+  );
 });
 
 test.each([
