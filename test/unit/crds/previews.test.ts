@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { appManifest } from '../../../crds/app-manifest.ts';
 import { resolveSpec } from '../../../crds/effective-settings.ts';
-import { spec } from '../../../crds/hosted-app.ts';
 import { isReserved, parseHostLabel, previewNamePattern, slugPattern } from '../../../crds/names.ts';
 import { choosePreviews, formatPreviewName, isChosenBranch, parsePullReference } from '../../../crds/previews.ts';
 
@@ -86,25 +85,6 @@ const harmless = {
   previewOf: { app: 'hello', reference: 'refs/pull/1/head' },
 };
 
-test.each([
-  ['a Secret', { run: { secrets: [{ name: 'KEY', secret: 'payments', key: 'key' }] } }],
-  [
-    'a component',
-    { components: [{ name: 'web', kind: 'web', secrets: [{ name: 'K', secret: 'payments', key: 'k' }] }] },
-  ],
-  ['a task', { tasks: [{ name: 'clean', command: ['true'], schedule: '* * * * *' }] }],
-  ['secrets of the author', { control: { secrets: [{ name: 'KEY', version: 1 }] } }],
-  ['models', { models: { enabled: true, dailyBudgetUsd: '0' } }],
-  ['a budget', { models: { enabled: false, dailyBudgetUsd: '0.01' } }],
-  ['a share', { author: { share: '0.7' } }],
-  ['agents', { agents: { enabled: true } }],
-  ['a branch', { source: { repo: 'https://github.com/owner/hello', revision: 'main' } }],
-  ['data that stays', { deletionPolicy: 'Retain' }],
-])('attack: refuses a preview with %s', (_what, change) => {
-  assert.equal(spec.safeParse(harmless).success, true);
-  assert.match(spec.safeParse({ ...harmless, ...change }).error?.message ?? '', /a preview has no secrets/);
-});
-
 test('attack: the moorage.yaml of a pull request sets nothing but how the preview is built and runs', () => {
   const settings = appManifest.parse({
     previews: { pullRequests: true, branches: ['*'], limit: 5 },
@@ -147,15 +127,4 @@ test('a preview runs nothing on a schedule', () => {
     components.map(({ name }) => name),
     ['web', 'migrate'],
   );
-});
-
-test.each([
-  [{ limit: 6 }, /limit/],
-  [{ limit: 0 }, /limit/],
-  [{ secrets: true }, /secrets/],
-  [{ branches: ['../x'] }, /pattern/],
-  [{ branches: ['a b'] }, /pattern/],
-  [{ pullRequests: 'yes' }, /pullRequests/],
-])('refuses previews: %j', (previews, expected) => {
-  assert.match(appManifest.safeParse({ previews }).error?.message ?? '', expected);
 });
