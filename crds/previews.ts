@@ -42,11 +42,11 @@ export const previewOf = makeImmutable(
     app: z.string().min(1).max(40).describe('Name of the HostedApp.'),
     reference: z.string().min(1).max(250).describe('Git reference that it shows, such as refs/pull/12/head.'),
   }),
-  'previewOf is immutable; delete the preview, and it is made again',
+  'previewOf is immutable; delete the preview, and the operator creates it again',
 );
 export type PreviewOf = z.output<typeof previewOf>;
 
-/** Fields of a spec that the rule of previews is about. */
+/** Fields that {@link previewRule} checks. */
 interface PreviewFields {
   readonly previewOf?: PreviewOf | undefined;
   readonly control?: object | undefined;
@@ -104,7 +104,7 @@ interface Disk {
   readonly size: string;
 }
 
-/** The settings of a commit that count in a preview of it: what describes how it is built and runs, but nothing that is scheduled. */
+/** The settings of a commit that count in its preview: how it is built and runs, without what is scheduled. */
 export function limitPreviewSettings<
   Settings extends {
     readonly run?: { readonly volumes?: readonly Disk[] | undefined } | undefined;

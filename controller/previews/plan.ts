@@ -14,7 +14,7 @@ import {
 import { isSubset, type Manifest } from '../../lib/kubernetes/index.ts';
 import type { HostedAppObject } from '../objects/kinds.ts';
 
-/** A preview that nobody uses sleeps after this time. */
+/** Time without a request after which a preview sleeps. */
 const idleAfter = '10m';
 
 /** An app that can have previews, with its settings resolved. */
@@ -28,7 +28,7 @@ export interface PreviewedApp {
 export interface PreviewLimits {
   /** Maximum number of previews of an app; 0: none. */
   readonly limit: number;
-  /** Previews sleep while they are not used, so that there are none without an activator. */
+  /** Whether there is an activator. Without one, a preview could not sleep, so there are none. */
   readonly canSleep: boolean;
 }
 
@@ -38,7 +38,7 @@ export function resolvePreviews(app: HostedApp, { limit, canSleep }: PreviewLimi
   const isGone = metadata.deletionTimestamp !== undefined || isSuspended(stored);
   if (stored.previewOf !== undefined || isGone || !canSleep) return undefined;
   const settings = readSettings(status?.settings?.values);
-  // A branch, tag or commit that somebody chose may be anybody's: only the default branch says that there are previews.
+  // A revision that was chosen with the submission may be a stranger's. Only the default branch can switch previews on.
   const isDefaultBranch = stored.source.revision === undefined;
   const spec = resolveSpec(app, isDefaultBranch ? settings : undefined);
   const previews = { ...spec.previews, limit: Math.min(spec.previews.limit, limit) };
@@ -46,13 +46,13 @@ export function resolvePreviews(app: HostedApp, { limit, canSleep }: PreviewLimi
   return isOn && previews.limit > 0 ? { app, spec: resolveSpec(app, settings), previews } : undefined;
 }
 
-/** A preview that is to exist. */
+/** A preview that should exist. */
 export interface WantedPreview {
   readonly name: string;
   readonly reference: PreviewReference;
 }
 
-/** What has to change. Previews that are removed go first, so that there are never more than the limit. */
+/** What has to change. Removals come first, so that there are never more previews than the limit. */
 export interface PreviewPlan {
   readonly remove: readonly HostedAppObject[];
   readonly update: readonly { readonly object: HostedAppObject; readonly spec: StoredSpec }[];
@@ -62,7 +62,7 @@ export interface PreviewPlan {
 /**
  * Plans the previews of an app.
  *
- * @param existing all HostedApps that name this app in their label, those that are being deleted as well
+ * @param existing all HostedApps with the app's label, including those that are being deleted
  */
 export function planPreviews(
   previewed: PreviewedApp,
@@ -93,7 +93,7 @@ export function planPreviews(
   };
 }
 
-/** Whether a HostedApp is a preview of this very app, and not of a namesake before it. */
+/** Whether a HostedApp is a preview of this app, and not of an earlier one with its name. */
 export function isPreviewOf(
   { metadata, spec }: HostedAppObject,
   { metadata: { name, uid } }: { readonly metadata: { readonly name: string; readonly uid: string } },
@@ -106,7 +106,7 @@ function isEnding({ metadata }: HostedAppObject): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
-/** Fields that the API server fills in do not count, except where they could be removed. */
+/** Ignores the fields that the API server fills in. Services are compared whole, so that a removed one counts. */
 function isCurrent({ spec }: HostedAppObject, wanted: StoredSpec): boolean {
   return isSubset(wanted, spec) && isDeepStrictEqual(spec.services ?? [], wanted.services ?? []);
 }
@@ -128,8 +128,8 @@ function buildPreview(previewed: PreviewedApp, { name, reference }: WantedPrevie
 }
 
 /**
- * The spec of a preview. Nothing of the app is in it that could be a secret: no variables, no control, no Secrets. Its limits
- * are those of the app, so that the files of a pull request cannot raise them.
+ * The spec of a preview. It has nothing of the app that could be a secret: no variables, no control, no Secrets. Its limits
+ * are those of the app, so that a pull request cannot raise them.
  */
 function buildPreviewSpec({ app, spec }: PreviewedApp, { name, commit }: PreviewReference): StoredSpec {
   const { path } = app.spec.source;

@@ -1,10 +1,13 @@
-// The controller of previews: creates, moves and removes the HostedApps that show pull requests and branches of an app. It has no
-// record of its own. What exists is in the cluster, and what is wanted is what the git server lists.
+// The controller of previews: creates, updates and removes the HostedApps that show pull requests and branches of an app. It keeps
+// no record: the cluster has the previews that exist, and the git server lists the references that need one.
 import type { Registry } from 'prom-client';
 import { applyControl } from '../../crds/control.ts';
 import { findPins } from '../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import { annotations, labels } from '../../crds/names.ts';
+import { formatMergeReference, isChosenBranch, parsePullReference } from '../../crds/previews.ts';
+import type { Previews, PreviewReference } from '../../crds/previews.ts';
+import { isCommitId, scanReferences } from '../../lib/git/git.ts';
 import {
   computeHash,
   createController,
@@ -25,7 +28,6 @@ import { parseDuration } from '../../lib/values.ts';
 import { hostedApps, type HostedAppObject } from '../objects/kinds.ts';
 import { byApp, type Unpacker } from '../reconcile/caches.ts';
 import { createBackgroundLookups, type BackgroundLookups } from '../reconcile/controller.ts';
-import { listPreviewReferences, type Listing, type ListingQuery } from './listing.ts';
 import { isPreviewOf, planPreviews, resolvePreviews, type PreviewedApp, type PreviewLimits } from './plan.ts';
 
 export interface PreviewsConfig {
@@ -45,9 +47,9 @@ export interface PreviewReconcilerOptions {
 
 /** Listings in progress at the same time at one host. */
 const listingsPerHost = 2;
-/** A git server that did not answer is asked again after this long, and at most this often. */
+/** Time until a git server that did not answer is asked again. */
 const retryMs = 60_000;
-/** A preview that is being deleted has to be gone before another one takes its turn. */
+/** Time until another look at a preview that is being deleted, since the next one is created only after it is gone. */
 const crowdedMs = 5_000;
 
 export function createPreviewController({
@@ -79,8 +81,9 @@ export function createPreviewController({
   return controller;
 }
 
-/** What the git server listed last, for which question, and when. */
+/** The last answer of the git server. */
 interface KnownListing {
+  /** Hash of what it was asked for. */
   readonly identity: string;
   readonly listing: Listing;
   readonly at: number;
@@ -185,7 +188,7 @@ function forget(known: Map<string, KnownListing>, listings: PreviewReconcilerOpt
   listings.forget(key);
 }
 
-/** A server that does not answer changes nothing: what it listed last still counts. */
+/** If the server does not answer, its last listing still counts. */
 function keepReferences(last: KnownListing | undefined, next: KnownListing): KnownListing {
   const isKept = !next.listing.ok && last?.listing.ok === true && last.identity === next.identity;
   return isKept ? { ...next, listing: last.listing } : next;
@@ -199,20 +202,20 @@ async function listExisting(client: Client, app: HostedApp, signal: AbortSignal)
   return found;
 }
 
-/** Whether the app of a preview is in the cache, and is the one that it was made for. */
+/** Whether the cache has the app that owns a preview. */
 function hasOwner(preview: HostedAppObject, apps: PreviewReconcilerOptions['apps']): boolean {
   const { namespace = '' } = preview.metadata;
   const owner = apps.get(`${namespace}/${preview.spec.previewOf?.app ?? ''}`);
   return owner !== undefined && isPreviewOf(preview, owner);
 }
 
-/** Whether the app may have previews. Spares most apps from being parsed. */
+/** Whether the app may have previews. Most have none, and are not parsed. */
 function shouldPlan({ spec, status }: HostedAppObject): boolean {
   const { pullRequests = false, branches = [] } = spec.previews ?? {};
   return pullRequests || branches.length > 0 || status?.settings?.values.includes('"previews"') === true;
 }
 
-/** Undefined for one that cannot be read, which the controller of apps reports. */
+/** Undefined if the app cannot be parsed, which the controller of apps reports. */
 function parseApp(object: HostedAppObject): HostedApp | undefined {
   const { data } = hostedApp.safeParse(object);
   return data === undefined
@@ -220,7 +223,7 @@ function parseApp(object: HostedAppObject): HostedApp | undefined {
     : { ...data, spec: applyControl(data.spec, data.metadata), pinned: findPins(object.spec) };
 }
 
-/** Another value asks the git server again: of the settings, or of the annotation that a push hook writes. */
+/** Changes with the settings, and with the annotation that a push hook writes; the git server is then asked again. */
 function identifyListing({ app, previews: { pullRequests, branches } }: PreviewedApp): string {
   return computeHash([
     app.spec.source.repo,
@@ -232,4 +235,54 @@ function identifyListing({ app, previews: { pullRequests, branches } }: Previewe
 
 function computeDueAt({ app }: PreviewedApp, { at, listing }: KnownListing): number {
   return at + (listing.ok ? Math.max(30_000, parseDuration(app.spec.source.interval)) : retryMs);
+}
+
+// Listing. What a hook reported is never read: an event that is lost, repeated or late changes nothing.
+
+export interface ListingQuery {
+  readonly repository: Repository;
+  readonly previews: Previews;
+}
+
+/** What the git server listed, or its error. */
+export type Listing =
+  | { readonly ok: true; readonly references: readonly PreviewReference[] }
+  | { readonly ok: false; readonly message: string };
+
+/** Longest reference that spec.previewOf can hold. */
+const maximumNameLength = 250;
+
+/** Enough for some hundred thousand references. */
+const maximumBytes = 32 * 1024 * 1024;
+
+/** Forges that keep refs/pull/N/head after a pull request is closed, and remove refs/pull/N/merge. */
+const mergeReferenceHosts: ReadonlySet<string> = new Set(['github.com']);
+
+/** Lists the references that these settings choose. Never rejects. */
+export async function listPreviewReferences(
+  { repository, previews }: ListingQuery,
+  readSecret?: string,
+): Promise<Listing> {
+  const hasMergeReferences = mergeReferenceHosts.has(repository.host);
+  const patterns = [
+    ...(previews.branches.length === 0 ? [] : ['refs/heads/*']),
+    ...(previews.pullRequests ? ['refs/pull/*/head', 'refs/merge-requests/*/head'] : []),
+    ...(previews.pullRequests && hasMergeReferences ? ['refs/pull/*/merge'] : []),
+  ];
+  const references: PreviewReference[] = [];
+  const open = new Set<string>();
+  const accept = (commit: string, name: string): void => {
+    if (!isCommitId(commit)) return;
+    if (name.endsWith('/merge')) open.add(name);
+    const isWanted = parsePullReference(name) !== undefined || isChosenBranch(name, previews.branches);
+    if (isWanted && name.length <= maximumNameLength) references.push({ name, commit });
+  };
+  try {
+    await scanReferences(repository, patterns, accept, { readSecret, maximumBytes });
+  } catch (error) {
+    return { ok: false, message: error instanceof Error ? error.message : String(error) };
+  }
+  const isOpen = ({ name }: PreviewReference): boolean =>
+    !hasMergeReferences || parsePullReference(name) === undefined || open.has(formatMergeReference(name));
+  return { ok: true, references: references.filter(isOpen) };
 }

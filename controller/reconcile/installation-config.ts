@@ -79,7 +79,7 @@ export interface InstallationConfig {
   readonly previews: {
     /** Maximum number of previews of an app; 0: none. */
     readonly limit: number;
-    /** Previews sleep while they are not used, so that there are none without an activator. */
+    /** Whether there is an activator. Without one, a preview could not sleep, so there are none. */
     readonly canSleep: boolean;
   };
   /** Opens the tokens that prove ownership; absent: none is accepted. */

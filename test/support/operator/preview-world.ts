@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict';
 import { labels, annotations } from '../../../crds/names.ts';
 import { choosePreviews, formatPreviewName } from '../../../crds/previews.ts';
-import type { Listing, ListingQuery } from '../../../controller/previews/listing.ts';
 import type { PreviewLimits } from '../../../controller/previews/plan.ts';
-import { createPreviewReconciler } from '../../../controller/previews/previews.ts';
+import { createPreviewReconciler, type Listing, type ListingQuery } from '../../../controller/previews/previews.ts';
 import type { HostedAppObject } from '../../../controller/objects/kinds.ts';
 import { createBackgroundLookups, type BackgroundLookups } from '../../../controller/reconcile/controller.ts';
 import { silentLogger, toObjectKey, type Client, type Reconcile } from '../../../lib/kubernetes/index.ts';
