@@ -5,6 +5,7 @@ import { renderAccess, renderTokens } from './manage-access.ts';
 import { renderNotifications } from './manage-notifications.ts';
 import type { Page } from './page.ts';
 import {
+  formatOrMissing,
   renderAuthored,
   renderBadge,
   renderCode,
@@ -83,35 +84,29 @@ function renderControl(content: ManageContent, visit: Visit): Html {
   </section>`;
 }
 
-/** What a stranger's pull request caused is shown as text: its reason, and no link but that of the preview. */
+/** A rejection can have words of a stranger's pull request: it is shown as text. */
 function renderPreviews({ previews }: ManageContent, visit: Visit): Html {
   const { text, format } = visit;
   if (previews === undefined) return html``;
-  const { production } = previews;
-  const renderRow = (name: Html | string, each: typeof production): (Html | string)[] => [
+  const { shows, state, address, wakesIn } = text.manage;
+  const titles = [shows, state, address, text.app.commit, text.app.since, wakesIn];
+  const renderRow = (name: string, each: typeof previews.production): (Html | string)[] => [
     name,
-    each.commit === undefined ? renderMissing(visit) : renderCommit(each.commit),
-    each.asleep ? text.manage.asleep : renderBadge(each.status, visit),
-    each.serving_since === undefined ? renderMissing(visit) : format.dateTime(each.serving_since),
+    each.asleep ? text.app.restState.asleep : renderBadge(each.status, visit),
     each.status === 'rejected' ? renderEnglish(each.message, visit) : html`<a href="${each.url}">${each.url}</a>`,
+    each.commit === undefined ? renderMissing(visit) : renderCommit(each.commit),
+    each.serving_since === undefined ? renderMissing(visit) : format.dateTime(each.serving_since),
+    formatOrMissing(each.wakes_in_ms ?? null, format.duration, visit),
   ];
+  const rows = previews.previews.map((each) => renderRow(each.label, each));
   return html`<section aria-labelledby="previews">
     <h2 id="previews">${text.manage.previews}</h2>
     ${
       previews.enabled
         ? renderTable(
             text.manage.previews,
-            [
-              text.manage.shows,
-              text.manage.commit,
-              text.manage.state,
-              text.manage.servesSince,
-              text.manage.address,
-            ].map((title) => ({ title })),
-            [
-              renderRow(text.manage.production, production),
-              ...previews.previews.map((each) => renderRow(each.label, each)),
-            ],
+            titles.map((title) => ({ title })),
+            [renderRow(text.manage.production, previews.production), ...rows],
           )
         : html`<p class="empty">${text.manage.noPreviews}</p>`
     }

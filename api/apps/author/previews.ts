@@ -1,5 +1,5 @@
-// Shows an author the previews of their app next to what is in production. Previews have no endpoint of their own: the operator
-// makes them from the repository.
+// Shows an author the previews of their app next to what is in production. Only the operator creates previews, from the
+// references of the repository.
 import { z } from 'zod';
 import type { AppsSite } from '../../../crds/names.ts';
 import { readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
@@ -12,7 +12,6 @@ import { describeStatus, resolveUrl } from '../status-view.ts';
 import type { AuthorAccess } from './access.ts';
 import { slugParams } from './endpoints.ts';
 
-/** What is shown of production and of each preview. */
 const deployView = z.object({
   commit: z.string().optional().describe('Newest commit. Not set until it is known.'),
   status: z.enum(['live', 'in_pipeline', 'rejected']),
@@ -21,6 +20,12 @@ const deployView = z.object({
   serving: z.string().optional().describe('Commit that serves the URL. Not set if none does.'),
   serving_since: z.string().optional().describe('Since when it serves, RFC 3339.'),
   asleep: z.boolean().describe('Whether it sleeps until the next request.'),
+  wakes_in_ms: z
+    .int()
+    .optional()
+    .describe(
+      'Median of its last wakes in milliseconds, from a request to the first connection. Not set if it has not slept.',
+    ),
 });
 
 export const previewsView = z.object({
@@ -106,5 +111,6 @@ function toDeployView(app: App, site: AppsSite): z.input<typeof deployView> {
     serving: served?.commit,
     serving_since: served?.since,
     asleep: idle?.state === 'Asleep',
+    wakes_in_ms: idle?.wakes?.p50Ms,
   };
 }

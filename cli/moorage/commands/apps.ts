@@ -182,6 +182,7 @@ const ownPreviews = z.looseObject({
       url: z.string(),
       serving_since: z.string().optional(),
       asleep: z.boolean(),
+      wakes_in_ms: z.number().optional(),
     }),
   ),
 });
@@ -204,6 +205,7 @@ export const previews = defineCommand({
       commit: each.commit?.slice(0, 12) ?? '-',
       state: each.asleep ? 'asleep' : each.status,
       started: each.serving_since === undefined ? '-' : formatTime(each.serving_since),
+      'wakes in': each.wakes_in_ms === undefined ? '-' : `${(each.wakes_in_ms / 1_000).toFixed(1)} s`,
       'url or reason': toHarmlessText(each.status === 'rejected' ? each.message : each.url),
     }));
     const none = found.enabled

@@ -96,6 +96,33 @@ test('an author signs in, restarts the app and signs out', async () => {
   assert.match(ended, /^__Host-moorage-author=; Max-Age=0;/);
 });
 
+test('previews are shown next to production, and what a stranger wrote as text', async () => {
+  const mine = sample.store.get('apps/mine') ?? assert.fail('no app');
+  const { apiVersion, kind, metadata } = mine;
+  const { cookie } = await signIn();
+  assert.match((await open(cookie)).text, /Off\. Add previews: \{pullRequests: true\}/);
+  const values = JSON.stringify({ previews: { pullRequests: true } });
+  sample.store.set({
+    ...mine,
+    metadata: { ...metadata, resourceVersion: '2' },
+    status: { ...mine.status, settings: { commit: 'c'.repeat(40), values } },
+  });
+  const owner = { apiVersion, kind, name: 'mine', uid: metadata.uid, controller: true };
+  sample.store.set({
+    ...mine,
+    metadata: { ...metadata, name: 'mine--pr-7', uid: 'preview', ownerReferences: [owner] },
+    spec: { ...mine.spec, previewOf: { app: 'mine', reference: 'refs/pull/7/head' } },
+    status: {
+      ...mine.status,
+      served: undefined,
+      phase: 'Rejected',
+      rejection: { rule: 'x', message: '<b>no</b>', fix: '' },
+    },
+  });
+  const { text } = await open(cookie);
+  assert.match(text, /Production[^]*#7[^]*Rejected[^]*&lt;b&gt;no/);
+});
+
 test('an author protects the app, and a new key is shown in the answer to its form alone', async () => {
   const { cookie, token } = await signIn();
   const form = { action: 'set-access', token, access: 'password', password: ' a pass phrase ' };

@@ -101,14 +101,16 @@ test('previews are a table, in which text of strangers is harmless', async () =>
     });
   };
   const served = { ...status?.served, commit: 'ab'.repeat(20), image: 'x', since: '2026-11-01T08:00:00Z' };
-  show('pr-12', 'refs/pull/12/head', { source: { ...status?.source, commit: served.commit }, served });
+  const wakes = { count: 1, p50Ms: 1_849, p95Ms: 1_849, recentMs: [1_849] };
+  const idle = { state: 'Asleep', number: 2, afterSeconds: 600, wakes };
+  show('pr-12', 'refs/pull/12/head', { source: { ...status?.source, commit: served.commit }, served, idle });
   const rejection = { rule: 'x', message: 'The file \u001b[31mx has no licence.\nMore.', fix: '' };
   show('br-login', 'refs/heads/login', { source: undefined, served: undefined, phase: 'Rejected', rejection });
   assert.equal(
     (await run('previews', 'mine')).stdout,
-    `SHOWS  COMMIT        STATE     STARTED               URL OR REASON
-login  -             rejected  -                     The file x has no licence.
-#12    abababababab  live      2026-11-01 08:00:00Z  https://mine--pr-12.moorage.test/
+    `SHOWS  COMMIT        STATE     STARTED               WAKES IN  URL OR REASON
+login  -             rejected  -                     -         The file x has no licence.
+#12    abababababab  asleep    2026-11-01 08:00:00Z  1.8 s     https://mine--pr-12.moorage.test/
 `,
   );
 });
