@@ -52,12 +52,12 @@ function isPreview({ spec }: App): boolean {
 }
 
 /**
- * Finds apps in the cache. If several have the same repository, the oldest one counts. Previews are no apps here: only
- * `listPreviews` has them, so that no list, rank, tool, feed or account does.
+ * Finds apps in the cache. If several have the same repository, the oldest one counts. Only `listPreviews` returns
+ * previews, so that no list, rank, tool, feed or account has them.
  */
 export interface AppIndex {
   get(name: string): App | undefined;
-  /** Previews of the app, by name. None of a namesake before it. */
+  /** Previews of the app, sorted by name, without those of an earlier app with its name. */
   listPreviews(app: App): readonly App[];
   findByRepository(hash: string): App | undefined;
   /** Apps whose repository is `owner/name` on any host; case does not matter. */

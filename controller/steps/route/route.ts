@@ -31,7 +31,7 @@ import { isReady, readTemplateHash } from '../deploy/pods.ts';
 
 export function runRouteStep(snapshot: Snapshot, { fields }: Progress): StepResult {
   const { app, config, route, componentRoutes = [] } = snapshot;
-  // A protected app, and a preview of one, is reached through the activator alone. If there is none, nobody reaches it.
+  // Only the activator knows who may visit a protected app, or a preview. If there is none, nobody reaches them.
   const isGuarded = isProtected(app.spec) || app.spec.previewOf !== undefined;
   const isActivated = fields.idle !== undefined || fields.activated === true || isGuarded;
   const components = chooseComponents(snapshot);
@@ -171,7 +171,7 @@ function buildFilters({ spec }: HostedApp, { gateway }: InstallationConfig, isAc
   const { hstsSeconds } = gateway;
   const set = [
     ...(hstsSeconds === 0 ? [] : [{ name: 'Strict-Transport-Security', value: `max-age=${hstsSeconds}` }]),
-    // No search engine lists what a pull request shows, whatever the app itself answers.
+    // Keeps previews out of search engines, whatever the app itself answers.
     ...(spec.previewOf === undefined ? [] : [{ name: 'X-Robots-Tag', value: 'noindex' }]),
   ];
   return [
