@@ -18,7 +18,7 @@ import {
 } from './hosted-app.ts';
 import { ownershipFile } from '../lib/ownership-file.ts';
 import { applyControl } from './control.ts';
-import { limitPreviewSettings } from './previews.ts';
+import { limitPreviewDisk, type Previews } from './previews.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type EffectiveSetting = NonNullable<HostedAppStatus['effective']>[number];
@@ -138,6 +138,28 @@ export function resolveSpec(stored: ResolvableApp, reported: ReportedSettings | 
   const secrets = [...merged.run.secrets, ...(merged.control?.secrets ?? [])];
   const isFree = ({ name }: { name: string }): boolean => !secrets.some((secret) => secret.name === name);
   return env.every(isFree) ? merged : { ...merged, run: { ...merged.run, env: env.filter(isFree) } };
+}
+
+/** The settings of a commit that count in its preview: how it is built and runs, without what is scheduled. */
+function limitPreviewSettings(settings: ReportedSettings): ReportedSettings {
+  const { source, build, run, components, mcp, platform } = settings;
+  const limit = <Item extends { volumes?: { size: string }[] | undefined }>(item: Item): Item => ({
+    ...item,
+    volumes: item.volumes?.map((volume) => ({ ...volume, size: limitPreviewDisk(volume.size) })),
+  });
+  return {
+    ...{ source, build, mcp, platform },
+    run: run && limit(run),
+    components: components?.filter(({ kind }) => kind !== 'cron').map(limit),
+  };
+}
+
+/** Which previews an app asks for. A branch or commit that was submitted may be a stranger's, so its file does not count. */
+export function readPreviews(
+  app: ResolvableApp & { readonly status?: Pick<HostedAppStatus, 'settings'> | undefined },
+): Previews {
+  const isDefaultBranch = app.spec.source.revision === undefined;
+  return resolveSpec(app, isDefaultBranch ? readSettings(app.status?.settings?.values) : undefined).previews;
 }
 
 /** The settings without the record of where they come from. */

@@ -97,45 +97,8 @@ function isHarmless(spec: PreviewFields): boolean {
   );
 }
 
-/** Limits of a preview's disks, whatever its code says. */
+/** Maximum size of each disk of a preview. */
 const previewDisk = '1Gi';
-
-interface Disk {
-  readonly size: string;
-}
-
-/** The settings of a commit that count in its preview: how it is built and runs, without what is scheduled. */
-export function limitPreviewSettings<
-  Settings extends {
-    readonly run?: { readonly volumes?: readonly Disk[] | undefined } | undefined;
-    readonly components?:
-      readonly { readonly kind: string; readonly volumes?: readonly Disk[] | undefined }[] | undefined;
-  },
->(settings: Settings): Settings {
-  const kept = Object.fromEntries(Object.entries(settings).filter(([section]) => previewSections.has(section)));
-  const { run, components } = settings;
-  const limited = {
-    ...kept,
-    ...(run?.volumes === undefined ? {} : { run: { ...run, volumes: run.volumes.map(limitDisk) } }),
-    ...(components === undefined
-      ? {}
-      : {
-          components: components
-            .filter(({ kind }) => kind !== 'cron')
-            .map(({ volumes, ...component }) =>
-              volumes === undefined ? component : { ...component, volumes: volumes.map(limitDisk) },
-            ),
-        }),
-  };
-  return limited as unknown as Settings;
-}
-
-/** `services` is not among them, since a preview has those of its app, and `tasks` neither. */
-const previewSections: ReadonlySet<string> = new Set(['source', 'build', 'run', 'components', 'mcp', 'platform']);
-
-function limitDisk<Item extends Disk>(item: Item): Item {
-  return { ...item, size: limitPreviewDisk(item.size) };
-}
 
 export function limitPreviewDisk(size: string): string {
   return (parseQuantityValue(size) ?? Infinity) <= (parseQuantityValue(previewDisk) ?? 0) ? size : previewDisk;

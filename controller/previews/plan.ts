@@ -1,6 +1,6 @@
 // Decides which previews an app has: from its settings, the references that its git server lists, and the previews that exist.
 import { isDeepStrictEqual } from 'node:util';
-import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
+import { readPreviews, readSettings, resolveSpec } from '../../crds/effective-settings.ts';
 import type { HostedApp, HostedAppSpec, StoredSpec } from '../../crds/hosted-app.ts';
 import { isSuspended } from '../../crds/control.ts';
 import { group, kind, labels, version } from '../../crds/names.ts';
@@ -37,13 +37,10 @@ export function resolvePreviews(app: HostedApp, { limit, canSleep }: PreviewLimi
   const { spec: stored, metadata, status } = app;
   const isGone = metadata.deletionTimestamp !== undefined || isSuspended(stored);
   if (stored.previewOf !== undefined || isGone || !canSleep) return undefined;
-  const settings = readSettings(status?.settings?.values);
-  // A revision that was chosen with the submission may be a stranger's. Only the default branch can switch previews on.
-  const isDefaultBranch = stored.source.revision === undefined;
-  const spec = resolveSpec(app, isDefaultBranch ? settings : undefined);
-  const previews = { ...spec.previews, limit: Math.min(spec.previews.limit, limit) };
-  const isOn = previews.pullRequests || previews.branches.length > 0;
-  return isOn && previews.limit > 0 ? { app, spec: resolveSpec(app, settings), previews } : undefined;
+  const wanted = readPreviews(app);
+  const previews = { ...wanted, limit: Math.min(wanted.limit, limit) };
+  if (!(wanted.pullRequests || wanted.branches.length > 0) || previews.limit === 0) return undefined;
+  return { app, spec: resolveSpec(app, readSettings(status?.settings?.values)), previews };
 }
 
 /** A preview that should exist. */

@@ -2,8 +2,8 @@
 // references of the repository.
 import { z } from 'zod';
 import type { AppsSite } from '../../../crds/names.ts';
-import { readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
-import { formatReference, type Previews } from '../../../crds/previews.ts';
+import { readPreviews } from '../../../crds/effective-settings.ts';
+import { formatReference } from '../../../crds/previews.ts';
 import { toPublicStatus } from '../../../crds/public-status.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import type { App, AppIndex } from '../hosted-apps.ts';
@@ -70,12 +70,6 @@ export function createPreviewEndpoint({ access, apps, site }: PreviewServices): 
       return toPreviewsView(app, apps.listPreviews(app), site);
     },
   });
-}
-
-/** The previews that an app asks for, in its HostedApp or in moorage.yaml of its default branch. */
-export function readPreviews(app: App): Previews {
-  const settings = app.spec.source.revision === undefined ? readSettings(app.status?.settings?.values) : undefined;
-  return resolveSpec(app, settings).previews;
 }
 
 export function toPreviewsView(app: App, previews: readonly App[], site: AppsSite): z.input<typeof previewsView> {

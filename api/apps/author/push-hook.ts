@@ -4,6 +4,7 @@ import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { isSuspended } from '../../../crds/control.ts';
+import { readPreviews } from '../../../crds/effective-settings.ts';
 import { annotations } from '../../../crds/names.ts';
 import { isChosenBranch } from '../../../crds/previews.ts';
 import { isCommitId } from '../../../lib/git/git.ts';
@@ -16,7 +17,6 @@ import { type App, getApp, readRepository } from '../hosted-apps.ts';
 import { beingRemoved, hooksUnconfigured, tooManyWrongKeys, unknownApp, wrongHookSignature } from '../problems.ts';
 import type { WriteControl } from './control.ts';
 import { slugParams, type AuthorServices } from './endpoints.ts';
-import { readPreviews } from './previews.ts';
 import { createHookSecretEndpoints, type HookSecretOptions, listHookSecrets } from './push-hook-secrets.ts';
 
 export interface PushHookOptions extends HookSecretOptions {
