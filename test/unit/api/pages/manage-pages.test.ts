@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, test } from 'vitest';
 import type { App } from '../../../../api/apps/hosted-apps.ts';
 import { createSessions } from '../../../../api/pages/session.ts';
 import { createAuthorKey, hashAuthorKey } from '../../../../lib/ownership-file.ts';
-import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
+import { buildPreview, sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 
 const key = createAuthorKey();
 let sample: AppsSample;
@@ -98,27 +98,17 @@ test('an author signs in, restarts the app and signs out', async () => {
 
 test('previews are shown next to production, and what a stranger wrote as text', async () => {
   const mine = sample.store.get('apps/mine') ?? assert.fail('no app');
-  const { apiVersion, kind, metadata } = mine;
   const { cookie } = await signIn();
   assert.match((await open(cookie)).text, /Off\. Add previews: \{pullRequests: true\}/);
   const values = JSON.stringify({ previews: { pullRequests: true } });
   sample.store.set({
     ...mine,
-    metadata: { ...metadata, resourceVersion: '2' },
+    metadata: { ...mine.metadata, resourceVersion: '2' },
     status: { ...mine.status, settings: { commit: 'c'.repeat(40), values } },
   });
-  const owner = { apiVersion, kind, name: 'mine', uid: metadata.uid, controller: true };
-  sample.store.set({
-    ...mine,
-    metadata: { ...metadata, name: 'mine--pr-7', uid: 'preview', ownerReferences: [owner] },
-    spec: { ...mine.spec, previewOf: { app: 'mine', reference: 'refs/pull/7/head' } },
-    status: {
-      ...mine.status,
-      served: undefined,
-      phase: 'Rejected',
-      rejection: { rule: 'x', message: '<b>no</b>', fix: '' },
-    },
-  });
+  const rejection = { rule: 'x', message: '<b>no</b>', fix: '' };
+  const changes = { served: undefined, phase: 'Rejected' as const, rejection };
+  sample.store.set(buildPreview(mine, 'pr-7', 'refs/pull/7/head', changes));
   const { text } = await open(cookie);
   assert.match(text, /Production[^]*#7[^]*Rejected[^]*&lt;b&gt;no/);
 });

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import type { App } from '../../../../api/apps/hosted-apps.ts';
 import { findAuthorKeyHashes } from '../../../../lib/ownership-file.ts';
 import { MoorageHome, type ProgramRun } from '../../../support/moorage-program.ts';
-import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
+import { buildPreview, sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 
 const home = new MoorageHome();
 let sample: AppsSample;
@@ -89,23 +89,15 @@ test('a key is issued, committed, used, and its actions are in the audit log', a
 
 test('previews are a table, in which text of strangers is harmless', async () => {
   assert.match((await run('previews', 'mine')).stdout, /^Previews are off\. Add `previews: \{pullRequests: true\}`/);
-  const { apiVersion, kind, metadata, spec, status } = mine;
-  const show = (label: string, reference: string, changes: object): void => {
-    const owner = { apiVersion, kind, name: 'mine', uid: metadata.uid, controller: true };
-    const name = `mine--${label}`;
-    sample.store.set({
-      ...mine,
-      metadata: { ...metadata, name, uid: name, ownerReferences: [owner] },
-      spec: { ...spec, previewOf: { app: 'mine', reference } },
-      status: { ...status, url: `https://${name}.moorage.test/`, ...changes },
-    });
-  };
+  const { status } = mine;
   const served = { ...status?.served, commit: 'ab'.repeat(20), image: 'x', since: '2026-11-01T08:00:00Z' };
-  const wakes = { count: 1, p50Ms: 1_849, p95Ms: 1_849, recentMs: [1_849] };
-  const idle = { state: 'Asleep', number: 2, afterSeconds: 600, wakes };
-  show('pr-12', 'refs/pull/12/head', { source: { ...status?.source, commit: served.commit }, served, idle });
+  const wakes = { count: 1, number: 1, p50Ms: 1_849, p95Ms: 1_849, recentMs: [1_849] };
+  const idle = { state: 'Asleep' as const, since: '2026-11-01T08:10:00Z', number: 2, afterSeconds: 600, wakes };
+  const source = { ...status?.source, commit: served.commit };
+  sample.store.set(buildPreview(mine, 'pr-12', 'refs/pull/12/head', { source, served, idle }));
   const rejection = { rule: 'x', message: 'The file \u001b[31mx has no licence.\nMore.', fix: '' };
-  show('br-login', 'refs/heads/login', { source: undefined, served: undefined, phase: 'Rejected', rejection });
+  const nothing = { source: undefined, served: undefined };
+  sample.store.set(buildPreview(mine, 'br-login', 'refs/heads/login', { ...nothing, phase: 'Rejected', rejection }));
   assert.equal(
     (await run('previews', 'mine')).stdout,
     `SHOWS  COMMIT        STATE     STARTED               WAKES IN  URL OR REASON

@@ -6,7 +6,7 @@ import { appIndexers, createAppIndex, type App } from '../../../../../api/apps/h
 import { createAuthorKey, hashAuthorKey } from '../../../../../lib/ownership-file.ts';
 import { createStore } from '../../../../../lib/kubernetes/index.ts';
 import { hashRepository, parseAcceptedRepository } from '../../../../../lib/repository.ts';
-import { sampleAppsServer, type AppsSample } from '../../../../support/apps/sample.ts';
+import { buildPreview, sampleAppsServer, type AppsSample } from '../../../../support/apps/sample.ts';
 
 const key = createAuthorKey();
 const name = 'mine--pr-12';
@@ -33,25 +33,12 @@ beforeAll(async () => {
       status: { ...one.status, authorKeys: hashes, settings: { commit: 'c'.repeat(40), values } },
     }),
   );
+  // A stranger's key in the pull request.
+  const authorKeys = [hashAuthorKey(key, `git.test/octo/${name}`), ...hashes];
   preview = await sample.host(
     name,
     (_request, response) => response.end('ok'),
-    (one): App => ({
-      ...one,
-      metadata: {
-        ...one.metadata,
-        ownerReferences: [
-          { apiVersion: one.apiVersion, kind: one.kind, name: 'mine', uid: app.metadata.uid, controller: true },
-        ],
-      },
-      spec: {
-        ...one.spec,
-        source: app.spec.source,
-        previewOf: { app: 'mine', reference: 'refs/pull/12/head' },
-      },
-      // A stranger's key in the pull request.
-      status: { ...one.status, authorKeys: [hashAuthorKey(key, `git.test/octo/${name}`), ...hashes] },
-    }),
+    () => buildPreview(app, 'pr-12', 'refs/pull/12/head', { authorKeys }),
   );
 });
 afterAll(() => sample.stop());
