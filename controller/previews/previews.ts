@@ -136,7 +136,8 @@ export function createPreviewReconciler(options: PreviewReconcilerOptions): Reco
       try {
         await client.create(hostedApps, manifest, { signal, fieldManager: 'moorage' });
       } catch (error) {
-        if (!isApiStatus(error, 409)) throw error;
+        // 409 is also the answer when the quota could not be counted. That is tried again.
+        if (!isApiStatus(error, 409) || error.reason !== 'AlreadyExists') throw error;
         log.warn({ preview: manifest.metadata.name }, 'the name of a preview is taken by another app');
       }
     }
