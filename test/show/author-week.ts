@@ -81,7 +81,7 @@ async function show(title: string): Promise<void> {
 
 const open = (url: URL | string): Promise<void> => navigate(tab, new URL(url, baseUrl).href);
 
-/** Fills in the form that has this button, and presses it. @param which values by which a form is told from others like it */
+/** Fills in the form that has this button, and presses it. @param which values of the form that is meant, where several have the button */
 async function press(
   button: { readonly name: string; readonly value: string } | undefined,
   fields: Readonly<Record<string, string>>,
@@ -160,7 +160,7 @@ async function waitForVersion(version: string, app = name): Promise<void> {
 
 async function waitForRejection(text: RegExp): Promise<void> {
   const isRejected = async (): Promise<true | undefined> =>
-    text.test((await readApp(name)).status?.rejection?.message ?? '') || undefined;
+    text.test(JSON.stringify((await readApp(name)).status?.rejection ?? {})) || undefined;
   await waitFor(`a rejection with ${text}`, isRejected, 240);
 }
 
@@ -195,7 +195,10 @@ async function live(): Promise<void> {
   await step('make a key, commit its line, sign in', false, async () => {
     const made = z.looseObject({ key: z.string(), line: z.string() }).parse(await ask('POST', '/keys'));
     writeFileSync(join(folder, '.moorage-owner'), `${made.line}\n`);
-    await push();
+    const { repo } = await push();
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' } } as const;
+    await get(new URL('/api/submit', baseUrl), { ...init, body: JSON.stringify({ repo }) });
+    await waitFor('the line to be reviewed', async () => (await readApp(name)).status?.authorKeys?.[0]);
     await open(managePath);
     await show('sign-in');
     await press({ name: 'action', value: 'sign-in' }, { key: made.key });
@@ -221,7 +224,7 @@ async function change(): Promise<void> {
   await step('a syntax error: the old release serves, the log has file and line', true, async () => {
     writeFileSync(join(folder, 'app.py'), `${writeScript('v3')}\ndef broken(:\n`);
     await pushWithHook();
-    await waitForRejection(/app\.py/);
+    await waitForRejection(/"file":"app\.py","line":\d+|"line":\d+,.*"file":"app\.py"/);
   });
   await showLog('SyntaxError');
   await show('syntax-error');
@@ -232,7 +235,8 @@ async function change(): Promise<void> {
     );
     writeFileSync(join(folder, 'app.py'), writeScript('v3', { lifeSeconds: 30 }));
     await pushWithHook();
-    await waitForRejection(/Rolled back/);
+    await waitForVersion('v3');
+    await waitForRejection(/worn out.*Rolled back/);
     await waitForVersion('v2');
   });
   await open(managePath);
