@@ -307,7 +307,7 @@ try {
     mobile: false,
   });
   // Otherwise a release is good only after ten minutes.
-  await setGoodAfter('25s');
+  await setGoodAfter('45s');
   await runKubectl('rollout', 'status', ...operator, '--timeout=120s');
   process.stdout.write('| step | seconds | requests meanwhile | failed |\n|---|---|---|---|\n');
   await live();
