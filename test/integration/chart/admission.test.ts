@@ -361,13 +361,13 @@ for (const [what, spec, field] of [
   ['a field that it does not know in a section', { run: { unknown: 'x' } }, 'run.unknown'],
 ] as const) {
   test(`rejects ${what} in an app that the API submits`, async () => {
-    const refusal = await refusalOf(spec);
+    const refusal = await listRefusedFields(spec);
     assert.deepEqual(refusal, [field]);
   });
 }
 
 /** The fields that the API server names when the API submits an app with this spec. */
-async function refusalOf(spec: object, name = 'greedy'): Promise<string[]> {
+async function listRefusedFields(spec: object, name = 'greedy'): Promise<string[]> {
   const refusal = await api.create(hostedApps, submitted(name, spec)).then(
     () => 'it was taken',
     (error: unknown) => String(error),
@@ -422,10 +422,10 @@ test('attack: rejects every field that the API does not set itself', async () =>
     ...{ source: { ...source, revision: 'a'.repeat(40) }, previewOf: { app: 'a', reference: 'refs/pull/1/head' } },
     ...{ models: { enabled: false, dailyBudgetUsd: '0' }, agents: { enabled: false }, author: { share: '0' } },
   };
-  const ofPreviews = (await refusalOf(preview, 'a--pr-1')).filter((field) => field.startsWith('previewOf'));
+  const ofPreviews = (await listRefusedFields(preview, 'a--pr-1')).filter((field) => field.startsWith('previewOf'));
   const expected = [...fields].filter((field) => !submittedFields.includes(field) && field !== 'components');
   assert.ok(expected.length > 35, String(expected.length));
-  assert.deepEqual([...(await refusalOf(everyField)), ...ofPreviews].sort(), expected.sort());
+  assert.deepEqual([...(await listRefusedFields(everyField)), ...ofPreviews].sort(), expected.sort());
 });
 
 test('attack: rejects a field that the policy does not know, and every field, in an app that exists', async () => {

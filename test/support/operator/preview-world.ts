@@ -133,7 +133,7 @@ export class PreviewWorld {
     }
   }
 
-  /** Lets everything come to rest: caches catch up, what is deleted ends, and each poll is due. */
+  /** Waits for everything: caches catch up, what is deleted ends, and each poll is due. */
   async settle(): Promise<void> {
     this.#cache = undefined;
     this.#failures = 0;
