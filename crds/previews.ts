@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { previewMark, toDnsLabel } from './names.ts';
-import { addRules, createPatternRule, makeImmutable, parseQuantityValue, type Rule } from './values.ts';
+import { addRules, createPatternRule, makeImmutable, parseQuantityValue, toCelString, type Rule } from './values.ts';
 
 /** Previews that an author can ask for, and that the operator of the installation can set. */
 export const maximumPreviews = 5;
@@ -37,6 +37,11 @@ export const previews = z.strictObject({
 });
 export type Previews = z.output<typeof previews>;
 
+/** Whether an app asks for any previews. */
+export function shouldHavePreviews({ pullRequests, branches }: Pick<Previews, 'pullRequests' | 'branches'>): boolean {
+  return pullRequests || branches.length > 0;
+}
+
 export const previewOf = makeImmutable(
   z.strictObject({
     app: z.string().min(1).max(40).describe('Name of the HostedApp.'),
@@ -45,6 +50,23 @@ export const previewOf = makeImmutable(
   'previewOf is immutable; delete the preview, and the operator creates it again',
 );
 export type PreviewOf = z.output<typeof previewOf>;
+
+interface Owned {
+  readonly metadata: {
+    readonly ownerReferences?:
+      readonly { readonly uid: string; readonly controller?: boolean | undefined }[] | undefined;
+  };
+  readonly spec: { readonly previewOf?: { readonly app: string } | undefined };
+}
+
+/** Whether a HostedApp is a preview of this app, and not of an earlier one with its name. */
+export function isOwnedBy(
+  { metadata: { ownerReferences = [] }, spec }: Owned,
+  { metadata: { name, uid } }: { readonly metadata: { readonly name: string; readonly uid: string } },
+): boolean {
+  const isOwned = ownerReferences.some((owner) => owner.controller === true && owner.uid === uid);
+  return isOwned && spec.previewOf?.app === name;
+}
 
 /** Fields that {@link previewRule} checks. */
 interface PreviewFields {
@@ -61,6 +83,9 @@ interface PreviewFields {
   readonly source: { readonly revision?: string | undefined };
 }
 
+const commitPattern = '^[0-9a-f]{40}([0-9a-f]{24})?$';
+const commitExpression = new RegExp(commitPattern);
+
 /**
  * What the API server itself refuses in a preview: its code may be a stranger's. It has no secrets, no models, no share, no
  * settings of the author, no waiver, and shows one commit.
@@ -76,7 +101,7 @@ export const previewRule: Rule<PreviewFields> = {
     'self.author.share == "0"',
     'self.review.waivers.size() == 0',
     'self.deletionPolicy == "Delete"',
-    'has(self.source.revision) && self.source.revision.matches("^[0-9a-f]{40}([0-9a-f]{24})?$"))',
+    `has(self.source.revision) && self.source.revision.matches(${toCelString(commitPattern)}))`,
   ].join(' && '),
   isValid: (spec) => spec.previewOf === undefined || isHarmless(spec),
   message:
@@ -93,7 +118,7 @@ function isHarmless(spec: PreviewFields): boolean {
     earnsNothing &&
     run.replicas <= 1 &&
     deletionPolicy === 'Delete' &&
-    /^[0-9a-f]{40}([0-9a-f]{24})?$/.test(source.revision ?? '')
+    commitExpression.test(source.revision ?? '')
   );
 }
 

@@ -9,6 +9,7 @@ import {
   type Store,
 } from '../../lib/kubernetes/index.ts';
 import { group, kind, labels, plural, version } from '../../crds/names.ts';
+import { isOwnedBy } from '../../crds/previews.ts';
 import { sortAgain } from '../../lib/values.ts';
 import {
   parseAcceptedRepository,
@@ -114,10 +115,10 @@ export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
   };
   return {
     get: getListed,
-    listPreviews: ({ metadata }) =>
+    listPreviews: (app) =>
       store
-        .listByIndex(previewIndex, metadata.name)
-        .filter(({ metadata: { ownerReferences = [] } }) => ownerReferences.some(({ uid }) => uid === metadata.uid))
+        .listByIndex(previewIndex, app.metadata.name)
+        .filter((preview) => isOwnedBy(preview, app))
         .toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1)),
     findByRepository: (hash) => sortByAge(store.listByIndex(repositoryIndex, hash))[0],
     listByPath: (owner, name) => sortByAge(store.listByIndex(pathIndex, `${owner}/${name}`.toLowerCase())),

@@ -7,12 +7,15 @@ import { group, kind, labels, version } from '../../crds/names.ts';
 import {
   choosePreviews,
   formatPreviewName,
+  shouldHavePreviews,
+  isOwnedBy,
   limitPreviewDisk,
   type PreviewReference,
   type Previews,
 } from '../../crds/previews.ts';
 import { isSubset, type Manifest } from '../../lib/kubernetes/index.ts';
 import type { HostedAppObject } from '../objects/kinds.ts';
+import type { InstallationConfig } from '../reconcile/installation-config.ts';
 
 /** Time without a request after which a preview sleeps. */
 const idleAfter = '10m';
@@ -25,12 +28,7 @@ export interface PreviewedApp {
 }
 
 /** What the installation allows. */
-export interface PreviewLimits {
-  /** Maximum number of previews of an app; 0: none. */
-  readonly limit: number;
-  /** Whether there is an activator. Without one, a preview could not sleep, so there are none. */
-  readonly canSleep: boolean;
-}
+export type PreviewLimits = InstallationConfig['previews'];
 
 /** Resolves whether and how an app has previews; undefined if it has none. */
 export function resolvePreviews(app: HostedApp, { limit, canSleep }: PreviewLimits): PreviewedApp | undefined {
@@ -39,7 +37,7 @@ export function resolvePreviews(app: HostedApp, { limit, canSleep }: PreviewLimi
   if (stored.previewOf !== undefined || isGone || !canSleep) return undefined;
   const wanted = readPreviews(app);
   const previews = { ...wanted, limit: Math.min(wanted.limit, limit) };
-  if (!(wanted.pullRequests || wanted.branches.length > 0) || previews.limit === 0) return undefined;
+  if (!shouldHavePreviews(wanted) || previews.limit === 0) return undefined;
   return { app, spec: resolveSpec(app, readSettings(status?.settings?.values)), previews };
 }
 
@@ -72,7 +70,7 @@ export function planPreviews(
     reference,
   }));
   const isWanted = (object: HostedAppObject): boolean =>
-    isPreviewOf(object, app) &&
+    isOwnedBy(object, app) &&
     wanted.some(
       ({ name, reference }) => name === object.metadata.name && reference.name === object.spec.previewOf?.reference,
     );
@@ -88,15 +86,6 @@ export function planPreviews(
     }),
     create: missing.slice(0, Math.max(0, free)).map((each) => buildPreview(previewed, each)),
   };
-}
-
-/** Whether a HostedApp is a preview of this app, and not of an earlier one with its name. */
-export function isPreviewOf(
-  { metadata, spec }: HostedAppObject,
-  { metadata: { name, uid } }: { readonly metadata: { readonly name: string; readonly uid: string } },
-): boolean {
-  const isOwned = (metadata.ownerReferences ?? []).some((owner) => owner.controller === true && owner.uid === uid);
-  return isOwned && spec.previewOf?.app === name;
 }
 
 function isEnding({ metadata }: HostedAppObject): boolean {

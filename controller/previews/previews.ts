@@ -5,7 +5,13 @@ import { applyControl } from '../../crds/control.ts';
 import { findPins } from '../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import { annotations, labels } from '../../crds/names.ts';
-import { formatMergeReference, isChosenBranch, parsePullReference } from '../../crds/previews.ts';
+import {
+  formatMergeReference,
+  isChosenBranch,
+  shouldHavePreviews,
+  isOwnedBy,
+  parsePullReference,
+} from '../../crds/previews.ts';
 import type { Previews, PreviewReference } from '../../crds/previews.ts';
 import { isCommitId, scanReferences } from '../../lib/git/git.ts';
 import {
@@ -23,19 +29,15 @@ import {
   type Logger,
   type Reconcile,
 } from '../../lib/kubernetes/index.ts';
-import { readRepository, RepositoryError, type GitHosts, type Repository } from '../../lib/repository.ts';
+import { readRepository, RepositoryError, type Repository } from '../../lib/repository.ts';
 import { parseDuration } from '../../lib/values.ts';
 import { hostedApps, type HostedAppObject } from '../objects/kinds.ts';
 import { byApp, type Unpacker } from '../reconcile/caches.ts';
 import { createBackgroundLookups, type BackgroundLookups } from '../reconcile/controller.ts';
-import { isPreviewOf, planPreviews, resolvePreviews, type PreviewedApp, type PreviewLimits } from './plan.ts';
+import type { InstallationConfig } from '../reconcile/installation-config.ts';
+import { planPreviews, resolvePreviews, type PreviewedApp } from './plan.ts';
 
-export interface PreviewsConfig {
-  readonly appsNamespace: string;
-  readonly gitHosts: GitHosts;
-  readonly gitReadSecret?: string | undefined;
-  readonly previews: PreviewLimits;
-}
+type PreviewsConfig = Pick<InstallationConfig, 'appsNamespace' | 'gitHosts' | 'gitReadSecret' | 'previews'>;
 
 export interface PreviewReconcilerOptions {
   readonly client: Client;
@@ -160,7 +162,7 @@ export function createPreviewReconciler(options: PreviewReconcilerOptions): Reco
     }
     const { previewed, repository } = prepared;
     await remove(
-      ofName.filter((preview) => !isPreviewOf(preview, object)),
+      ofName.filter((preview) => !isOwnedBy(preview, object)),
       signal,
     );
     const last = readListing(key, previewed, repository);
@@ -207,13 +209,13 @@ async function listExisting(client: Client, app: HostedApp, signal: AbortSignal)
 function hasOwner(preview: HostedAppObject, apps: PreviewReconcilerOptions['apps']): boolean {
   const { namespace = '' } = preview.metadata;
   const owner = apps.get(`${namespace}/${preview.spec.previewOf?.app ?? ''}`);
-  return owner !== undefined && isPreviewOf(preview, owner);
+  return owner !== undefined && isOwnedBy(preview, owner);
 }
 
 /** Whether the app may have previews. Most have none, and are not parsed. */
 function shouldPlan({ spec, status }: HostedAppObject): boolean {
   const { pullRequests = false, branches = [] } = spec.previews ?? {};
-  return pullRequests || branches.length > 0 || status?.settings?.values.includes('"previews"') === true;
+  return shouldHavePreviews({ pullRequests, branches }) || status?.settings?.values.includes('"previews"') === true;
 }
 
 /** Undefined if the app cannot be parsed, which the controller of apps reports. */

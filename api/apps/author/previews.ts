@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { AppsSite } from '../../../crds/names.ts';
 import { readPreviews } from '../../../crds/effective-settings.ts';
-import { formatReference } from '../../../crds/previews.ts';
+import { formatReference, shouldHavePreviews } from '../../../crds/previews.ts';
 import { toPublicStatus } from '../../../crds/public-status.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import type { App, AppIndex } from '../hosted-apps.ts';
@@ -75,7 +75,7 @@ export function createPreviewEndpoint({ access, apps, site }: PreviewServices): 
 export function toPreviewsView(app: App, previews: readonly App[], site: AppsSite): z.input<typeof previewsView> {
   const { pullRequests, branches, limit } = readPreviews(app);
   return {
-    enabled: pullRequests || branches.length > 0,
+    enabled: shouldHavePreviews({ pullRequests, branches }),
     pull_requests: pullRequests,
     ...{ branches, limit, production: toDeployView(app, site) },
     previews: previews.map((preview) => {
