@@ -2,6 +2,7 @@
 import { readAccessPolicy, type AccessPolicy } from '../crds/access.ts';
 import { findPins, readSettings, resolveSpec } from '../crds/effective-settings.ts';
 import { hostedApp, type HostedApp, type StoredHostedApp } from '../crds/hosted-app.ts';
+import { chooseDomainOwner, type DomainStatus, domainStatuses, listServedDomains } from '../crds/domains.ts';
 import { computePodStartMs, listComponents, listRunningComponents } from '../crds/components.ts';
 import { annotations, group, kind, labels, parseHostLabel, plural, version } from '../crds/names.ts';
 import { parsePodComponents, type PodComponent } from '../crds/routes.ts';
@@ -36,6 +37,7 @@ export interface Directory {
 }
 
 export interface DirectoryOptions {
+  /** With {@link appIndexers}. */
   readonly apps: Store<AppView>;
   /** With the index {@link byApp}. */
   readonly pods: Store<PodView>;
@@ -45,6 +47,10 @@ export interface DirectoryOptions {
 
 /** Longer than a pod takes to end. */
 const retiredMs = 45_000;
+
+/** Index of apps. */
+const byDomain = 'domain';
+export const appIndexers = { [byDomain]: ({ view }: AppView): readonly string[] => listServedDomains(view) };
 
 /** Index of pods. */
 export const byApp = 'app';
@@ -72,7 +78,11 @@ export function createDirectory({ apps, pods, namespace, domain }: DirectoryOpti
     get,
     find(host = '') {
       const name = host.replace(/:\d{1,5}$/, '').toLowerCase();
-      if (!name.endsWith(`.${domain}`)) return undefined;
+      if (!name.endsWith(`.${domain}`)) {
+        const owners = apps.listByIndex(byDomain, name).map((app) => ({ app, status: app.view }));
+        const owner = chooseDomainOwner(owners, name)?.app;
+        return owner === undefined ? undefined : { app: owner, subdomain: undefined };
+      }
       const label = name.slice(0, -domain.length - 1);
       const app = get(label);
       if (app !== undefined) return { app, subdomain: undefined };
@@ -125,6 +135,8 @@ export interface AppView extends KubeObject {
     readonly failure: WakeFailure | undefined;
     /** Who may visit it; undefined: anyone. */
     readonly access: AccessPolicy | undefined;
+    /** Own domains. */
+    readonly domains: readonly DomainStatus[] | undefined;
   };
 }
 
@@ -160,12 +172,15 @@ function pickObjectMeta({ name, namespace = '', uid, resourceVersion, creationTi
 export function toAppView(object: KubeObject): AppView {
   const { apiVersion, metadata } = object;
   const { data } = hostedApp.safeParse(object);
-  const { spec } = object as KubeObject & { readonly spec?: { readonly control?: unknown } };
-  const access = readAccessPolicy(spec?.control);
+  const { spec, status } = object as KubeObject & {
+    readonly spec?: { readonly control?: unknown };
+    readonly status?: { readonly domains?: unknown };
+  };
+  const own = { access: readAccessPolicy(spec?.control), domains: domainStatuses.safeParse(status?.domains).data };
   const view =
     data === undefined
-      ? { ...unread, title: metadata.name, access }
-      : { ...readView({ ...data, pinned: findPins((object as unknown as StoredHostedApp).spec) }), access };
+      ? { ...unread, title: metadata.name, ...own }
+      : { ...readView({ ...data, pinned: findPins((object as unknown as StoredHostedApp).spec) }), ...own };
   return { apiVersion, kind: object.kind, metadata: pickObjectMeta(metadata), view };
 }
 
@@ -178,7 +193,7 @@ const unread = {
   failure: undefined,
 };
 
-function readView(app: HostedApp): Omit<AppView['view'], 'access'> {
+function readView(app: HostedApp): Omit<AppView['view'], 'access' | 'domains'> {
   const { metadata, status = {} } = app;
   const resolved = resolveSpec(app, readSettings(status.built?.settings));
   const { run, listing } = resolved;

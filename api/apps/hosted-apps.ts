@@ -8,6 +8,7 @@ import {
   type KubeType,
   type Store,
 } from '../../lib/kubernetes/index.ts';
+import { chooseDomainOwner, listServedDomains } from '../../crds/domains.ts';
 import { group, kind, labels, plural, version } from '../../crds/names.ts';
 import { sortAgain } from '../../lib/values.ts';
 import {
@@ -32,6 +33,7 @@ const repositoryIndex = 'repository';
 const pathIndex = 'path';
 const callerIndex = 'caller';
 const networkIndex = 'network';
+const domainIndex = 'domain';
 
 /** The indexers for the store of {@link createAppIndex}. They read the spec, so that manually created apps are found too. */
 export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
@@ -39,6 +41,7 @@ export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
   [pathIndex]: (app) => [formatRepositoryPath(app)],
   [callerIndex]: createLabelIndexer(labels.caller),
   [networkIndex]: createLabelIndexer(labels.network),
+  [domainIndex]: ({ status }) => listServedDomains(status),
 };
 
 /** Finds apps in the cache. If several have the same repository, the oldest one counts. */
@@ -49,6 +52,8 @@ export interface AppIndex {
   listByPath(owner: string, name: string): readonly App[];
   listByCaller(hash: string): readonly App[];
   listByNetwork(hash: string): readonly App[];
+  /** The app that answers at an own domain. */
+  findByDomain(domain: string): App | undefined;
   /** All apps, the oldest first. Returns the same array until an app changes. */
   listAll(): readonly App[];
   readonly size: number;
@@ -94,6 +99,7 @@ export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
     listByPath: (owner, name) => sortByAge(store.listByIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
     listByCaller: (hash) => store.listByIndex(callerIndex, hash),
     listByNetwork: (hash) => store.listByIndex(networkIndex, hash),
+    findByDomain: (domain) => chooseDomainOwner(store.listByIndex(domainIndex, domain), domain),
     listAll,
     get size() {
       return store.size;

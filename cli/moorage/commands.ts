@@ -14,6 +14,7 @@ import {
   status,
   suspend,
 } from './commands/apps.ts';
+import { domainsAdd, domainsCheck, domainsList, domainsRemove } from './commands/domains.ts';
 import { buildLog, logs, plan, submit, verify } from './commands/builds.ts';
 import {
   notificationsAdd,
@@ -71,6 +72,10 @@ export const commands: readonly Command[] = [
   accessKeys,
   accessAdd,
   accessRevoke,
+  domainsList,
+  domainsAdd,
+  domainsCheck,
+  domainsRemove,
   hook,
   audit,
   exportApp,

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { pino } from 'pino';
 import {
+  appIndexers,
   type Directory,
   createDirectory,
   podIndexers,
@@ -55,6 +56,7 @@ const awake: AppView['view'] = {
   startupMs: 10_000,
   failure: undefined,
   access: undefined,
+  domains: undefined,
 };
 
 export async function startActivator(
@@ -62,7 +64,7 @@ export async function startActivator(
   woken: (depth: string, ms: number) => void = () => undefined,
   now: () => number = Date.now,
 ): Promise<ActivatorWorld> {
-  const apps = createStore<AppView>();
+  const apps = createStore<AppView>({ indexers: appIndexers });
   const pods = createStore<PodView>({ indexers: podIndexers });
   let version = 0;
   const metadata = (name: string, uid: string): AppView['metadata'] => ({

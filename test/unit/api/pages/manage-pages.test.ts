@@ -23,6 +23,7 @@ beforeAll(async () => {
         }),
       createSecret: () => Promise.resolve(),
       maximumReplicas: 3,
+      offersDomains: true,
       writeControl: (app, change) => {
         writes.push(change({}));
         return Promise.resolve(app);
@@ -94,6 +95,16 @@ test('an author signs in, restarts the app and signs out', async () => {
   assert.equal(writes.length, 1);
   const [ended = ''] = (await send({ action: 'sign-out' }, { cookie })).headers.getSetCookie();
   assert.match(ended, /^__Host-moorage-author=; Max-Age=0;/);
+});
+
+test('an author adds a domain by a form, and a refused one is explained at its field', async () => {
+  const { cookie, token } = await signIn();
+  const added = await send({ action: 'add-domain', token, domain: 'shop.example.com' }, { cookie });
+  assert.equal(added.headers.get('location'), '/apps/mine/manage?done=add-domain');
+  assert.equal(writes.length, 1);
+  const refused = await send({ action: 'add-domain', token, domain: 'x.svc' }, { cookie });
+  assert.match(await refused.text(), /Is an internal name/);
+  assert.equal(writes.length, 1);
 });
 
 test('an author protects the app, and a new key is shown in the answer to its form alone', async () => {
