@@ -1,10 +1,11 @@
 // Finds the app of a host name, and the addresses at which its pods take requests.
-import { readAccessPolicy, type AccessPolicy } from '../crds/access.ts';
+import { locked, readAccessPolicy, type AccessPolicy } from '../crds/access.ts';
 import { findPins, readSettings, resolveSpec } from '../crds/effective-settings.ts';
 import { hostedApp, type HostedApp, type StoredHostedApp } from '../crds/hosted-app.ts';
 import { chooseDomainOwner, type DomainStatus, domainStatuses, listServedDomains } from '../crds/domains.ts';
 import { computePodStartMs, listComponents, listRunningComponents } from '../crds/components.ts';
 import { annotations, group, kind, labels, parseHostLabel, plural, version } from '../crds/names.ts';
+import { previewOf } from '../crds/previews.ts';
 import { parsePodComponents, type PodComponent } from '../crds/routes.ts';
 import type { IdleState } from '../crds/status.ts';
 import { defineResource, type KubeObject, type ObjectMeta, type Store } from '../lib/kubernetes/index.ts';
@@ -48,9 +49,13 @@ export interface DirectoryOptions {
 /** Longer than a pod takes to end. */
 const retiredMs = 45_000;
 
-/** Index of apps. */
+/** Indexes of apps: by own domain, and previews by the app that they belong to. A preview has no own domains. */
 const byDomain = 'domain';
-export const appIndexers = { [byDomain]: ({ view }: AppView): readonly string[] => listServedDomains(view) };
+const byPreviewed = 'previewed';
+export const appIndexers = {
+  [byDomain]: ({ view }: AppView): readonly string[] => (view.previewOf === undefined ? listServedDomains(view) : []),
+  [byPreviewed]: ({ view }: AppView): readonly string[] => [view.previewOf ?? []].flat(),
+};
 
 /** Index of pods. */
 export const byApp = 'app';
@@ -62,7 +67,13 @@ export function createDirectory({ apps, pods, namespace, domain }: DirectoryOpti
    * cache does not show it yet.
    */
   const retired = new Map<string, number>();
-  const get = (name: string): AppView | undefined => apps.get(`${namespace}/${name}`);
+  const get = (name: string): AppView | undefined => {
+    const app = apps.get(`${namespace}/${name}`);
+    if (app?.view.previewOf === undefined) return app;
+    // A preview admits the visitors of its app. Without its app, it admits nobody.
+    const shown = apps.get(`${namespace}/${app.view.previewOf}`);
+    return { ...app, view: { ...app.view, access: shown === undefined ? locked : shown.view.access } };
+  };
 
   apps.subscribe((change) => {
     if (change.type !== 'updated' || change.object.view.idle?.state !== 'Asleep') return;
@@ -101,8 +112,9 @@ export function createDirectory({ apps, pods, namespace, domain }: DirectoryOpti
       return ready.length > 0 ? ready : backends;
     },
     subscribe(changed) {
-      apps.subscribe(({ object }) => {
-        changed(object.metadata.name);
+      apps.subscribe(({ object: { metadata } }) => {
+        changed(metadata.name);
+        for (const preview of apps.listByIndex(byPreviewed, metadata.name)) changed(preview.metadata.name);
       });
       pods.subscribe(({ object }) => {
         changed(object.view.app);
@@ -133,10 +145,12 @@ export interface AppView extends KubeObject {
     readonly healthPath: string | undefined;
     readonly startupMs: number;
     readonly failure: WakeFailure | undefined;
-    /** Who may visit it; undefined: anyone. */
+    /** Who may visit it; undefined: anyone. Of a preview, the directory answers with that of its app. */
     readonly access: AccessPolicy | undefined;
     /** Own domains. */
     readonly domains: readonly DomainStatus[] | undefined;
+    /** The app that it is a preview of; empty if that cannot be read. */
+    readonly previewOf: string | undefined;
   };
 }
 
@@ -173,10 +187,14 @@ export function toAppView(object: KubeObject): AppView {
   const { apiVersion, metadata } = object;
   const { data } = hostedApp.safeParse(object);
   const { spec, status } = object as KubeObject & {
-    readonly spec?: { readonly control?: unknown };
+    readonly spec?: { readonly control?: unknown; readonly previewOf?: unknown };
     readonly status?: { readonly domains?: unknown };
   };
-  const own = { access: readAccessPolicy(spec?.control), domains: domainStatuses.safeParse(status?.domains).data };
+  const own = {
+    access: readAccessPolicy(spec?.control),
+    domains: domainStatuses.safeParse(status?.domains).data,
+    previewOf: spec?.previewOf === undefined ? undefined : (previewOf.safeParse(spec.previewOf).data?.app ?? ''),
+  };
   const view =
     data === undefined
       ? { ...unread, title: metadata.name, ...own }
@@ -193,7 +211,7 @@ const unread = {
   failure: undefined,
 };
 
-function readView(app: HostedApp): Omit<AppView['view'], 'access' | 'domains'> {
+function readView(app: HostedApp): Omit<AppView['view'], 'access' | 'domains' | 'previewOf'> {
   const { metadata, status = {} } = app;
   const resolved = resolveSpec(app, readSettings(status.built?.settings));
   const { run, listing } = resolved;

@@ -71,6 +71,7 @@ const frame = z.strictObject({
   apps: apps.prefault({}),
   services: services.prefault({}).describe('Databases and stores for apps (spec.services).'),
   submissions: z.strictObject({}).prefault({}),
+  previews: z.strictObject({}).prefault({}).describe('Previews of pull requests and branches.'),
   operator: z.strictObject(workload).prefault({
     replicas: 2,
     resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '512Mi' } },

@@ -131,6 +131,7 @@ function toInstallationConfig(read: z.output<typeof operatorEnvironment>): Insta
       },
     },
     idle: read.MOORAGE_ACTIVATOR ? { after: read.MOORAGE_APPS_IDLE_AFTER } : undefined,
+    previews: { limit: read.MOORAGE_PREVIEWS_LIMIT, canSleep: read.MOORAGE_ACTIVATOR },
     ownershipSecret: read.MOORAGE_APP_TOKEN_SECRET,
     expireMs: read.MOORAGE_APPS_EXPIRE_AFTER === 0 ? undefined : read.MOORAGE_APPS_EXPIRE_AFTER,
     keepDataMs: read.MOORAGE_APPS_KEEP_DATA_FOR,

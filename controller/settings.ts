@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { installationSettings } from '../crds/installation-settings.ts';
+import { maximumPreviews } from '../crds/previews.ts';
 import { idleAfter } from '../crds/values.ts';
 import { count, flag, internalPort, list, secret } from '../lib/config.ts';
 import { allowEmpty, defineSetting, type Kind, kinds, valueTypes } from '../lib/settings.ts';
@@ -322,6 +323,12 @@ export const operatorEnvironment = z.object({
   MOORAGE_ACTIVATOR: flag
     .default(false)
     .describe('true: there is an activator, so apps that ask for it are put to rest when they are not used.'),
+  MOORAGE_PREVIEWS_LIMIT: defineSetting(kinds.number({ min: 0, max: maximumPreviews }), {
+    value: 'previews.limit',
+    default: maximumPreviews,
+    description:
+      'Maximum number of previews of an app, whatever its moorage.yaml says. 0: no app has previews. Previews need an activator, since they sleep while they are not used.',
+  }),
   MOORAGE_ACTIVITY_INTERVAL: defineSetting(kinds.duration, {
     value: 'activator.interval',
     default: '5s',

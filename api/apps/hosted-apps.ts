@@ -34,19 +34,34 @@ const pathIndex = 'path';
 const callerIndex = 'caller';
 const networkIndex = 'network';
 const domainIndex = 'domain';
+const previewIndex = 'preview';
 
 /** The indexers for the store of {@link createAppIndex}. They read the spec, so that manually created apps are found too. */
 export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
-  [repositoryIndex]: (app) => [hashRepository(readRepository(app).url)],
-  [pathIndex]: (app) => [formatRepositoryPath(app)],
-  [callerIndex]: createLabelIndexer(labels.caller),
-  [networkIndex]: createLabelIndexer(labels.network),
-  [domainIndex]: ({ status }) => listServedDomains(status),
+  [repositoryIndex]: skipPreviews((app) => [hashRepository(readRepository(app).url)]),
+  [pathIndex]: skipPreviews((app) => [formatRepositoryPath(app)]),
+  [callerIndex]: skipPreviews(createLabelIndexer(labels.caller)),
+  [networkIndex]: skipPreviews(createLabelIndexer(labels.network)),
+  [domainIndex]: skipPreviews(({ status }) => listServedDomains(status)),
+  [previewIndex]: ({ spec }) => (spec.previewOf === undefined ? [] : [spec.previewOf.app]),
 };
 
-/** Finds apps in the cache. If several have the same repository, the oldest one counts. */
+function skipPreviews(indexer: Indexer<App>): Indexer<App> {
+  return (app) => (isPreview(app) ? [] : indexer(app));
+}
+
+function isPreview({ spec }: App): boolean {
+  return spec.previewOf !== undefined;
+}
+
+/**
+ * Finds apps in the cache. If several have the same repository, the oldest one counts. Only `listPreviews` returns
+ * previews, so that no list, rank, tool, feed or account has them.
+ */
 export interface AppIndex {
   get(name: string): App | undefined;
+  /** Previews of the app, sorted by name, without those of an earlier app with its name. */
+  listPreviews(app: App): readonly App[];
   findByRepository(hash: string): App | undefined;
   /** Apps whose repository is `owner/name` on any host; case does not matter. */
   listByPath(owner: string, name: string): readonly App[];
@@ -68,11 +83,20 @@ export interface AppIndex {
 /** Creates an index of the apps in one namespace, over a store that has {@link appIndexers}. */
 export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
   const toKey = (name: string): string => `${namespace}/${name}`;
+  const getListed = (name: string): App | undefined => {
+    const app = store.get(toKey(name));
+    return app === undefined || isPreview(app) ? undefined : app;
+  };
   /** Kept, because with thousands of apps a list spends most of its time sorting. */
   let sorted: readonly App[] = [];
   let version = -1;
   const listAll = (): readonly App[] => {
-    if (version !== store.version) sorted = sortAgain(sorted, store.list(namespace), compareAge);
+    if (version !== store.version)
+      sorted = sortAgain(
+        sorted,
+        store.list(namespace).filter((app) => !isPreview(app)),
+        compareAge,
+      );
     version = store.version;
     return sorted;
   };
@@ -94,7 +118,12 @@ export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
     stop();
   };
   return {
-    get: (name) => store.get(toKey(name)),
+    get: getListed,
+    listPreviews: ({ metadata }) =>
+      store
+        .listByIndex(previewIndex, metadata.name)
+        .filter(({ metadata: { ownerReferences = [] } }) => ownerReferences.some(({ uid }) => uid === metadata.uid))
+        .toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1)),
     findByRepository: (hash) => sortByAge(store.listByIndex(repositoryIndex, hash))[0],
     listByPath: (owner, name) => sortByAge(store.listByIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
     listByCaller: (hash) => store.listByIndex(callerIndex, hash),
@@ -102,7 +131,7 @@ export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
     findByDomain: (domain) => chooseDomainOwner(store.listByIndex(domainIndex, domain), domain),
     listAll,
     get size() {
-      return store.size;
+      return listAll().length;
     },
     subscribe,
     async waitForApp(app, timeoutMs) {

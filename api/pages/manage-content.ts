@@ -9,6 +9,7 @@ import type {
   domainsView,
   notificationsView,
   ownAppView,
+  previewsView,
   runsView,
   secretsView,
   settingsView,
@@ -31,6 +32,7 @@ export type OwnApp = z.output<typeof ownAppView>;
 export interface ManageContent {
   readonly slug: string;
   readonly app: OwnApp;
+  readonly previews: z.output<typeof previewsView> | undefined;
   readonly audit: z.output<typeof auditView> | undefined;
   readonly secrets: z.output<typeof secretsView> | undefined;
   readonly settings: z.output<typeof settingsView> | undefined;

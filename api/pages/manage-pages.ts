@@ -13,6 +13,7 @@ import {
   createdTokenView,
   createdKeyView,
   ownAppView,
+  previewsView,
   runsView,
   secretsView,
   settingsView,
@@ -73,6 +74,7 @@ interface Services {
   readonly readDomains: EndpointCall<z.output<typeof domainsView>> | undefined;
   readonly readLog: EndpointCall<z.output<typeof appLogView>> | undefined;
   readonly readCrashes: EndpointCall<z.output<typeof appCrashesView>> | undefined;
+  readonly readPreviews: EndpointCall<z.output<typeof previewsView>> | undefined;
   readonly readNotifications: EndpointCall<z.output<typeof notificationsView>> | undefined;
   readonly readTokens: EndpointCall<z.output<typeof tokensView>> | undefined;
   readonly readTasks: EndpointCall<z.output<typeof tasksView>> | undefined;
@@ -99,6 +101,7 @@ export function createManagePages(
     readDomains: calls.find('GET', `${endpointPath}/domains`, domainsView),
     readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
     readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
+    readPreviews: calls.find('GET', `${endpointPath}/previews`, previewsView),
     readTasks: calls.find('GET', `${endpointPath}/tasks`, tasksView),
     readRuns: calls.find('GET', `${endpointPath}/runs`, runsView),
     readNotifications: calls.find('GET', `${endpointPath}/notifications`, notificationsView),
@@ -446,7 +449,7 @@ async function buildManagePage(
     scope: string,
     query: Readonly<Record<string, string>> = {},
   ): Promise<View | undefined> => (allowed.has(scope) ? call?.(context, { ...input, query }) : undefined);
-  const [audit, secrets, settings, log, crashes, tokens, notifications, access, tasks, runs, domains] =
+  const [audit, secrets, settings, log, crashes, tokens, notifications, access, tasks, runs, domains, previews] =
     await Promise.all([
       load(services.readAudit, 'read', { limit: '20' }),
       load(services.readSecrets, 'read'),
@@ -463,10 +466,12 @@ async function buildManagePage(
       load(services.readTasks, 'read'),
       load(services.readRuns, 'read'),
       load(services.readDomains, 'read'),
+      load(services.readPreviews, 'read'),
     ]);
   const actionNames = [...services.actions].filter(([, { scope }]) => scope === undefined || allowed.has(scope));
   const content: ManageContent = {
     ...{ slug, app, audit, secrets, settings, access, log, crashes, tokens, notifications, tasks, runs, domains },
+    previews,
     ...{ search, run, problem, shown },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,

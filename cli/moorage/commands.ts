@@ -4,6 +4,7 @@ import { audit, exportApp, hook, login, logout } from './commands/access.ts';
 import {
   deploy,
   open,
+  previews,
   rebuild,
   releases,
   remove,
@@ -40,6 +41,7 @@ export const commands: readonly Command[] = [
   buildLog,
   open,
   releases,
+  previews,
   rollback,
   deploy,
   rebuild,

@@ -78,6 +78,12 @@ export interface InstallationConfig {
   /** Absent: there is no activator, so no app is put to rest. */
   readonly idle?:
     { /** For apps that do not say themselves: auto or a duration. */ readonly after?: string | undefined } | undefined;
+  readonly previews: {
+    /** Maximum number of previews of an app; 0: none. */
+    readonly limit: number;
+    /** Whether there is an activator. Without one, a preview could not sleep, so there are none. */
+    readonly canSleep: boolean;
+  };
   /** Opens the tokens that prove ownership; absent: none is accepted. */
   readonly ownershipSecret?: string | undefined;
   /** A submitted app that has not gone live after this many milliseconds is deleted; absent: never. */

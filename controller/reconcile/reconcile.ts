@@ -292,12 +292,21 @@ async function annotate(client: Client, action: Action & { kind: 'annotate' }, s
   );
 }
 
-/** The name derives from everything that the object is made from, so one that exists already is the wanted one. */
-async function createOnce(client: Client, action: Action & { kind: 'create' }, signal: AbortSignal): Promise<void> {
+/**
+ * The name derives from everything that the object is made from, so one that exists already is the wanted one; or it is the
+ * route of a domain, and the next reconcile sees whose it is.
+ *
+ * @throws ApiError also with status 409 if the quota could not be counted; that is retried
+ */
+export async function createOnce(
+  client: Pick<Client, 'create'>,
+  action: Action & { kind: 'create' },
+  signal: AbortSignal,
+): Promise<void> {
   try {
     await client.create(action.resource, action.manifest, { signal, fieldManager: 'moorage' });
   } catch (error) {
-    if (!isApiStatus(error, 409)) throw error;
+    if (!isApiStatus(error, 409) || error.reason !== 'AlreadyExists') throw error;
   }
 }
 

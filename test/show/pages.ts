@@ -9,6 +9,7 @@ import { serve, stop } from '../support/api/http-app.ts';
 import { openTab } from '../support/devtools.ts';
 import { runExclusively } from '../support/exclusively.ts';
 import { listJudgedPages, pagePaths } from '../support/pages/judged.ts';
+import { managePath, openManagedPage } from '../support/pages/managed.ts';
 import { findAccessibilityFaults, openView, takePicture, views, type View } from '../support/pages/views.ts';
 
 const usage = `usage: npm run show:pages -- [--url URL] [--paths PATH,...] [FOLDER]
@@ -21,7 +22,7 @@ const { url, paths, folder } = readCommandLine(
   { usage, options: { url: { type: 'string' }, paths: { type: 'string' } }, positionals: 1 },
   ({ values, positionals: [named] }) => ({
     url: values.url,
-    paths: values.paths?.split(',') ?? pagePaths,
+    paths: values.paths?.split(',') ?? [...pagePaths, managePath],
     folder: named ?? join(tmpdir(), 'moorage-pages'),
   }),
 );
@@ -29,12 +30,15 @@ const { url, paths, folder } = readCommandLine(
 const nameOf = (path: string, { language, scheme, width }: View): string =>
   `${path.replaceAll(/[^\w-]+/g, '-').replaceAll(/^-|-$/g, '') || 'home'}.${language}.${scheme}.${width}.png`;
 
-async function look(origin: string): Promise<number> {
+/** Takes pictures of pages, and counts what axe finds. */
+async function look(origin: string, pages: readonly string[], cookie?: string): Promise<number> {
   const tab = await openTab();
   let faults = 0;
   try {
     await tab.send('Page.enable');
-    for (const path of paths)
+    await tab.send('Network.enable');
+    if (cookie !== undefined) await tab.send('Network.setExtraHTTPHeaders', { headers: { cookie } });
+    for (const path of pages)
       for (const view of views) {
         await openView(tab, origin, path, view);
         const name = nameOf(path, view);
@@ -55,9 +59,24 @@ async function look(origin: string): Promise<number> {
 if (!existsSync('/usr/share/fonts/opentype/noto'))
   await runExclusively(() => run('apt-get', ['install', '--yes', 'fonts-noto-cjk']));
 mkdirSync(folder, { recursive: true });
+
+/** The page of a signed-in author, which only the sample has. */
+async function lookAtManagedPage(): Promise<number> {
+  const managed = await openManagedPage();
+  const server = await serve(managed.listener);
+  try {
+    return await look(`http://127.0.0.1:${server.port}`, [managePath], managed.cookie);
+  } finally {
+    await stop(server);
+    await managed.stop();
+  }
+}
+
 const server = url === undefined ? await serve(listJudgedPages().app) : undefined;
+const others = paths.filter((path) => server === undefined || path !== managePath);
 try {
-  const faults = await look(server === undefined ? (url ?? '') : `http://127.0.0.1:${server.port}`);
+  let faults = await look(server === undefined ? (url ?? '') : `http://127.0.0.1:${server.port}`, others);
+  if (others.length < paths.length) faults += await lookAtManagedPage();
   process.stdout.write(`${paths.length * views.length} pictures in ${folder}; axe found ${faults} faults\n`);
   process.exitCode = faults === 0 ? 0 : 1;
 } finally {

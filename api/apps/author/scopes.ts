@@ -41,6 +41,7 @@ export const permissions = {
   getOwnApp: 'read',
   getAuditLog: 'read',
   getSettings: 'read',
+  listPreviews: 'read',
   getAccess: 'read',
   listAppTasks: 'read',
   listTaskRuns: 'read',

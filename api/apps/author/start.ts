@@ -18,6 +18,7 @@ import type { WriteControl } from './control.ts';
 import { createDeletionEndpoints } from './deletion.ts';
 import { createDomainEndpoints } from './domains.ts';
 import { type AuthorServices, createAuthorAppEndpoints } from './endpoints.ts';
+import { createPreviewEndpoint } from './previews.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
 import { HookVersions } from './push-hook-secrets.ts';
 import { createReleaseEndpoints } from './releases.ts';
@@ -47,7 +48,7 @@ export interface AuthorCluster {
 }
 
 export interface AuthorSideOptions {
-  readonly apps: Pick<AppIndex, 'get' | 'listAll'>;
+  readonly apps: Pick<AppIndex, 'get' | 'listAll' | 'listPreviews'>;
   readonly site: AppsSite;
   readonly baseUrl: string;
   /** The secrets of push hooks are derived from it; without it, there are none. */
@@ -123,6 +124,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
     endpoints: applyPermissions([
       ...createAuthorAppEndpoints(services),
       ...createReleaseEndpoints(services),
+      createPreviewEndpoint({ access, ...{ apps, site: options.site } }),
       ...createSecretEndpoints(services),
       ...createSettingEndpoints(services),
       ...createVisitorEndpoints(services),

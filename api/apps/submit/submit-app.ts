@@ -1,4 +1,5 @@
 // Submits a repository: checks what it has to pass, and creates its HostedApp exactly once, no matter who submits it and how often.
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Client, isApiStatus, type Manifest } from '../../../lib/kubernetes/index.ts';
 import {
   annotations,
@@ -69,6 +70,18 @@ export interface SubmitterOptions {
 
 const fieldManager = 'moorage-api';
 const seenWithinMs = 2_000;
+/** How often one name is tried: with growing waits, for about four seconds. */
+const conflictAttempts = 10;
+
+/** @throws Problem (platform-full) */
+function assertQuotaLeft(error: unknown): void {
+  if (isApiStatus(error, 403) && error.message.includes('exceeded quota'))
+    throw new Problem(
+      platformFull,
+      'The resource quota of the apps namespace is exhausted. Ask the operator of this installation to raise it.',
+      { cause: error },
+    );
+}
 
 /**
  * Submits repositories. @throws Problem (too-many-submissions, too-many-apps, platform-full, being-removed, and those of
@@ -110,29 +123,30 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
 
   /**
    * Creates the app under this name or finds that it exists already; undefined if another repository has the name.
+   *
+   * A 409 without an app of that name does not mean that the name is taken: the app was deleted in the meantime, or
+   * several apps were created at the same moment and the API server could not update the resource quota for this one.
    */
   async function tryName(
     slug: string,
     submission: Submission,
     hash: string,
   ): Promise<{ app: App; created: boolean } | undefined> {
-    try {
-      const app = await client.create(hostedApps, buildManifest(slug, options, submission, hash), { fieldManager });
-      unseen.set(slug, app);
-      return { app, created: true };
-    } catch (error) {
-      if (isApiStatus(error, 403) && error.message.includes('exceeded quota'))
-        throw new Problem(
-          platformFull,
-          'The resource quota of the apps namespace is exhausted. Ask the operator of this installation to raise it.',
-          { cause: error },
-        );
-      if (!isApiStatus(error, 409)) throw error;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const app = await client.create(hostedApps, buildManifest(slug, options, submission, hash), { fieldManager });
+        unseen.set(slug, app);
+        return { app, created: true };
+      } catch (error) {
+        assertQuotaLeft(error);
+        if (!isApiStatus(error, 409)) throw error;
+        const holder = await client.get(hostedApps, { namespace, name: slug });
+        if (holder !== undefined)
+          return hashRepository(readRepository(holder).url) === hash ? { app: holder, created: false } : undefined;
+        if (attempt === conflictAttempts) throw error;
+      }
+      await delay(attempt * 50 * (1 + Math.random()));
     }
-    const holder = await client.get(hostedApps, { namespace, name: slug });
-    return holder !== undefined && hashRepository(readRepository(holder).url) === hash
-      ? { app: holder, created: false }
-      : undefined;
   }
 
   async function requestPoll(app: App): Promise<boolean> {

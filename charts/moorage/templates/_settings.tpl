@@ -49,6 +49,7 @@
 - {name: MOORAGE_SERVICES_MAX_DISK, value: {{ .Values.services.maximum.disk | quote }}}
 - {name: MOORAGE_APPS_USAGE_INTERVAL, value: {{ .Values.apps.usageInterval | quote }}}
 - {name: MOORAGE_APPS_IDLE_AFTER, value: {{ .Values.apps.idleAfter | quote }}}
+- {name: MOORAGE_PREVIEWS_LIMIT, value: {{ .Values.previews.limit | int | quote }}}
 - {name: MOORAGE_ACTIVITY_INTERVAL, value: {{ .Values.activator.interval | quote }}}
 - {name: MOORAGE_PROBE_URL, value: {{ .Values.gateway.probeUrl | quote }}}
 - {name: MOORAGE_HSTS_SECONDS, value: {{ .Values.gateway.hstsSeconds | int | quote }}}

@@ -60,9 +60,9 @@ export function runRouteStep(snapshot: Snapshot, { fields }: Progress): StepResu
   };
 }
 
-/** A protected app is reached through the activator alone. If there is none, nobody reaches it. */
+/** Only the activator knows who may visit a protected app, or a preview. If there is none, nobody reaches them. */
 function shouldActivate({ spec }: HostedApp, { idle, activated }: Progress['fields']): boolean {
-  return idle !== undefined || activated === true || isProtected(spec);
+  return idle !== undefined || activated === true || isProtected(spec) || spec.previewOf !== undefined;
 }
 
 /**
@@ -167,12 +167,12 @@ function buildRules(
   const toService = { group: '', kind: 'Service', weight: 1 };
   if (isActivated) {
     const service = { ...toService, name: activator.name, namespace: config.systemNamespace, port: 80 };
-    return [buildRule(['/'], service, buildFilters(config, isActivated))];
+    return [buildRule(['/'], service, buildFilters(app, config, isActivated))];
   }
   const ports = assignServicePorts(components);
   const here = components.filter(({ route }) => route.subdomain === subdomain);
   const backend = { ...toService, name: app.metadata.name };
-  if (here.length === 0) return [buildRule(['/'], { ...backend, port: 80 }, buildFilters(config, isActivated))];
+  if (here.length === 0) return [buildRule(['/'], { ...backend, port: 80 }, buildFilters(app, config, isActivated))];
   return here
     .flatMap((component) => {
       const port = ports.get(formatPortName(component)) ?? 80;
@@ -180,7 +180,7 @@ function buildRules(
     })
     .toSorted((one, other) => (other.paths[0]?.length ?? 0) - (one.paths[0]?.length ?? 0))
     .map(({ paths, isRemoved, ...rule }) =>
-      buildRule(paths, rule.backend, [...buildFilters(config, isActivated), ...(isRemoved ? [stripFilter] : [])]),
+      buildRule(paths, rule.backend, [...buildFilters(app, config, isActivated), ...(isRemoved ? [stripFilter] : [])]),
     );
 }
 
@@ -207,12 +207,17 @@ function buildRule(paths: readonly string[], backend: object, filters: object[])
   };
 }
 
-function buildFilters({ gateway: { hstsSeconds } }: InstallationConfig, isActivated: boolean): object[] {
-  const https = { name: 'Strict-Transport-Security', value: `max-age=${hstsSeconds}` };
+function buildFilters({ spec }: HostedApp, { gateway }: InstallationConfig, isActivated: boolean): object[] {
+  const { hstsSeconds } = gateway;
+  const set = [
+    ...(hstsSeconds === 0 ? [] : [{ name: 'Strict-Transport-Security', value: `max-age=${hstsSeconds}` }]),
+    // Keeps previews out of search engines, whatever the app itself answers.
+    ...(spec.previewOf === undefined ? [] : [{ name: 'X-Robots-Tag', value: 'noindex' }]),
+  ];
   return [
     // The activator reads and removes it; an app must never get it from anybody.
     ...(isActivated ? [] : [{ type: 'RequestHeaderModifier', requestHeaderModifier: { remove: [probeHeader] } }]),
-    ...(hstsSeconds === 0 ? [] : [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set: [https] } }]),
+    ...(set.length === 0 ? [] : [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set } }]),
   ];
 }
 

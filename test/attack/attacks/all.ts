@@ -11,6 +11,7 @@ import { callerAttacks } from './callers.ts';
 import { installationAttacks } from './installation.ts';
 import { moneyAttacks } from './money.ts';
 import { neighbourAttacks } from './neighbours.ts';
+import { previewAttacks } from './previews.ts';
 import { rightsAttacks } from './rights.ts';
 import { secretAttacks } from './secrets.ts';
 import { allSignInAttacks } from './sign-in.ts';
@@ -22,6 +23,7 @@ export const quickAttacks: readonly Attack[] = [
   ...neighbourAttacks,
   ...rightsAttacks,
   ...moneyAttacks,
+  ...previewAttacks,
 ];
 
 /** Each group waits for builds of its own most of the time, so the groups are tried at the same time, after the quick attacks. */

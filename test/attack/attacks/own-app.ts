@@ -13,6 +13,7 @@ export const endpoints: readonly (readonly [method: Method, path: string, json?:
   ['GET', '/crashes'],
   ['GET', '/secrets'],
   ['GET', '/settings'],
+  ['GET', '/previews'],
   ['GET', '/export'],
   ['GET', '/notifications'],
   ['GET', '/tasks'],

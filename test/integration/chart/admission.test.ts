@@ -367,8 +367,8 @@ for (const [what, spec, field] of [
 }
 
 /** The fields that the API server names when the API submits an app with this spec. */
-async function refusalOf(spec: object): Promise<string[]> {
-  const refusal = await api.create(hostedApps, submitted('greedy', spec)).then(
+async function refusalOf(spec: object, name = 'greedy'): Promise<string[]> {
+  const refusal = await api.create(hostedApps, submitted(name, spec)).then(
     () => 'it was taken',
     (error: unknown) => String(error),
   );
@@ -410,16 +410,23 @@ const everyField = {
     runs: [{ id: 'run-a-1', task: 'clean', timeoutSeconds: 60, requestedAt: '2026-01-01T00:00:00Z' }],
     domains: [{ name: 'shop.example.com', addedAt: '2026-01-01T00:00:00Z' }],
   },
+  previews: { pullRequests: true, branches: ['next'], limit: 2 },
   deletionPolicy: 'Retain',
   suspend: true,
 };
 
 test('attack: rejects every field that the API does not set itself', async () => {
   const fields = new Set(listSpecFields().map((path) => path.split('.').slice(0, 2).join('.')));
-  // An app sets either components or the fields of one process, so the table above has components.
+  // An app sets either components or the fields of one process, so the table above has no components. A preview cannot have most
+  // of the others.
+  const preview = {
+    ...{ source: { ...source, revision: 'a'.repeat(40) }, previewOf: { app: 'a', reference: 'refs/pull/1/head' } },
+    ...{ models: { enabled: false, dailyBudgetUsd: '0' }, agents: { enabled: false }, author: { share: '0' } },
+  };
+  const ofPreviews = (await refusalOf(preview, 'a--pr-1')).filter((field) => field.startsWith('previewOf'));
   const expected = [...fields].filter((field) => !submittedFields.includes(field) && field !== 'components');
   assert.ok(expected.length > 35, String(expected.length));
-  assert.deepEqual((await refusalOf(everyField)).sort(), expected.sort());
+  assert.deepEqual([...(await refusalOf(everyField)), ...ofPreviews].sort(), expected.sort());
 });
 
 test('attack: rejects a field that the policy does not know, and every field, in an app that exists', async () => {

@@ -6,6 +6,7 @@ import type { PublicServer } from '../../../api/http/server.ts';
 import { serve, stop } from '../../support/api/http-app.ts';
 import { openTab, type Tab } from '../../support/devtools.ts';
 import { listJudgedPages, pagePaths } from '../../support/pages/judged.ts';
+import { managePath, openManagedPage } from '../../support/pages/managed.ts';
 import { findAccessibilityFaults, openView, views } from '../../support/pages/views.ts';
 import { evaluateExpression } from '../../support/tab.ts';
 
@@ -43,3 +44,23 @@ for (const path of pagePaths)
       await openView(tab, `http://127.0.0.1:${server.port}`, path, look);
       assert.deepEqual(await findAccessibilityFaults(tab), []);
     });
+
+test('axe reports no violations on the page of a signed-in author', async () => {
+  const page = await openManagedPage();
+  const own = await serve(page.listener);
+  try {
+    await tab.send('Network.enable');
+    await tab.send('Network.setExtraHTTPHeaders', { headers: { cookie: page.cookie } });
+    for (const look of views) {
+      await openView(tab, `http://127.0.0.1:${own.port}`, managePath, look);
+      const heading = await evaluateExpression(tab, `document.querySelector('h1').textContent`, z.string());
+      assert.match(heading, look.language === 'en' ? /^Manage mine$/ : /mine/);
+      assert.ok((await evaluateExpression(tab, `document.querySelectorAll('h2').length`, z.int())) > 5);
+      assert.deepEqual(await findAccessibilityFaults(tab), [], JSON.stringify(look));
+    }
+  } finally {
+    await tab.send('Network.setExtraHTTPHeaders', { headers: {} });
+    await stop(own);
+    await page.stop();
+  }
+});

@@ -351,6 +351,36 @@ test('a HostedApp that cannot be read stays protected', () => {
     assert.deepEqual(read({ control }), { mode: 'locked', credentials: [] }, JSON.stringify(control));
 });
 
+test('attack: a preview opens to the visitors of its app alone, also after the app has changed or gone', async () => {
+  const at = { host: 'hello--pr-1.apps.test' };
+  const preview = 'hello--pr-1';
+  // Who is admitted is answered that it is stopped.
+  world.show({ previewOf: 'hello', isStopped: true }, preview);
+  assert.equal((await ask('/', at)).status, 401);
+  assert.equal((await ask('/', { ...at, cookie: await beginSession() })).status, 401, 'the session of the app');
+  assert.equal((await ask('/', { ...at, authorization: `Bearer ${key}` })).status, 503);
+  assert.equal((await signIn(password, { ...at, origin: `https://${at.host}` })).status, 303);
+  const changed = new Set<string>();
+  world.directory.subscribe((name) => changed.add(name));
+  world.show({});
+  assert.equal((await ask('/', at)).status, 503);
+  // Streams in progress are judged again.
+  assert.ok(changed.has(preview));
+  world.remove('hello');
+  assert.equal((await ask('/', { ...at, authorization: `Bearer ${key}` })).status, 403);
+});
+
+test('attack: a preview that cannot be read opens to nobody', () => {
+  const read = (previewOf: unknown): string | undefined =>
+    toAppView({
+      ...{ apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp', metadata: { name: 'a', uid: 'u' } },
+      spec: { previewOf },
+    } as unknown as KubeObject).view.previewOf;
+  assert.equal(read(undefined), undefined);
+  assert.equal(read({ app: 'hello', reference: 'refs/pull/1/head' }), 'hello');
+  for (const odd of ['hello', null, { app: 1 }, { app: 'hello' }]) assert.equal(read(odd), '', JSON.stringify(odd));
+});
+
 test('nobody is admitted to an app whose policy cannot be read', async () => {
   world.show({ access: { mode: 'locked', credentials: [] } });
   const page = await ask('/', browser);
@@ -405,6 +435,8 @@ test('a domain that an app does not have, or has lost, leads nowhere', async () 
     world.show({ domains: own(state) });
     assert.equal((await ask('/', { host: domain })).status, 404, state);
   }
+  world.show({ previewOf: 'hello', domains: own('Active') }, 'hello--pr-1');
+  assert.equal((await ask('/', { host: domain })).status, 404, 'of a preview');
   world.show({ domains: own('ProofLost') });
   assert.equal((await ask('/', { host: domain })).body, 'the app');
   assert.equal((await ask('/', { host: `x.${domain}` })).status, 404);

@@ -2,13 +2,19 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { buildManifest, computeRetryTime, listSlugCandidates } from '../../../../../api/apps/submit/submit-app.ts';
+import {
+  buildManifest,
+  computeRetryTime,
+  createSubmitter,
+  listSlugCandidates,
+} from '../../../../../api/apps/submit/submit-app.ts';
 import { submittedFields, submittedModelFields } from '../../../../../crds/field-access.ts';
 import { isReserved } from '../../../../../crds/names.ts';
 import { parseRepository, hashRepository } from '../../../../../lib/repository.ts';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
 import { annotations } from '../../../../../crds/names.ts';
-import { sampleApp } from '../../../../support/api/sample.ts';
+import { ApiError, type Client } from '../../../../../lib/kubernetes/index.ts';
+import { namespace, sampleApp, sampleApps } from '../../../../support/api/sample.ts';
 
 const hosts = { allowed: ['git.test'], insecure: [] };
 const candidates = (text: string): readonly string[] => listSlugCandidates(parseRepository(text, hosts));
@@ -104,4 +110,32 @@ test('builds the same commit ever more rarely if it is retried again and again',
 
 test('starts over with a new commit', () => {
   assert.equal(computeRetryTime(rejected(8, 'b'), minute), end - 9 * minute);
+});
+
+// What the API server answers when several apps are created at once and it cannot count one of them in the quota.
+const quotaConflict = new ApiError(409, 'Conflict', 'Operation cannot be fulfilled on resourcequotas "moorage"');
+
+/** Submits octo/chat to an API server that refuses the first creations. */
+async function submitAfter(refusals: number, holder?: App): Promise<string> {
+  let left = refusals;
+  const client = {
+    list: () => Promise.resolve({ items: [] }),
+    get: () => Promise.resolve(holder),
+    create: (_: unknown, manifest: { metadata: { name: string } }) =>
+      (left -= 1) >= 0 ? Promise.reject(quotaConflict) : Promise.resolve(sampleApp(manifest.metadata.name)),
+  } as unknown as Client;
+  const apps = { ...sampleApps().apps, waitForApp: () => Promise.resolve() };
+  const limits = { perCallerAndDay: 9, perNetwork: 9, apps: 9 };
+  const submit = createSubmitter({ client, apps, namespace, limits, pollMs: 1 });
+  const repository = parseRepository('https://git.test/octo/chat', hosts);
+  const { app } = await submit({ repository, caller: 'a', network: 'b' });
+  return app.metadata.name;
+}
+
+test('keeps the name of the repository when the API server could not count the app in the quota', async () => {
+  assert.equal(await submitAfter(2), 'chat');
+});
+
+test('takes the next name if another repository has the first one', async () => {
+  assert.equal(await submitAfter(1, sampleApp('chat', 'https://git.test/someone/chat')), 'octo-chat');
 });

@@ -6,9 +6,10 @@ import type { HostedApp, HostedAppStatus } from '../../../../../crds/hosted-app.
 import { activator, annotations } from '../../../../../crds/names.ts';
 import type { Gateway, HttpRoute } from '../../../../../controller/objects/kinds.ts';
 import type { InstallationConfig } from '../../../../../controller/reconcile/installation-config.ts';
+import { createOnce } from '../../../../../controller/reconcile/reconcile.ts';
 import { decideDomains, type DomainsDecision } from '../../../../../controller/steps/domains/domains.ts';
 import type { DomainAnswer } from '../../../../../controller/steps/domains/proof.ts';
-import type { KubeObject, Manifest } from '../../../../../lib/kubernetes/index.ts';
+import { ApiError, type KubeObject, type Manifest } from '../../../../../lib/kubernetes/index.ts';
 import { app, config, createSnapshot, now as start } from '../../../../support/operator/scenario.ts';
 
 const hour = 3_600_000;
@@ -110,7 +111,7 @@ function carryOut(action: DomainsDecision['actions'][number]): void {
   const isTrue = (type: string): object => ({ type, status: 'True' });
   if (action.kind === 'create') {
     const { manifest } = action;
-    // The API server answers 409.
+    // The API server answers AlreadyExists.
     if (!routes.has(manifest.metadata.name)) routes.set(manifest.metadata.name, toStored(manifest, {}));
   } else if (action.kind === 'apply') {
     const { manifest } = action;
@@ -285,4 +286,20 @@ test('looks often for a new proof, more and more rarely, and not for ever; a req
   author.domains = author.domains.map((each) => ({ ...each, checkAfter: now.toISOString() }));
   wait(1_000);
   assert.ok(author.reconcile().actions.some(({ kind }) => kind === 'prove'));
+});
+
+test('a claim that met a conflict of the quota is made again, and one that came second is not', async () => {
+  const first = new Author('hello').add();
+  first.reconcile();
+  const { actions } = first.reconcile({ texts: [first.proof] });
+  const action = actions.find(({ kind }) => kind === 'create');
+  assert.ok(action?.kind === 'create');
+  const create = (reason: string): Promise<void> =>
+    createOnce(
+      { create: () => Promise.reject(new ApiError(409, reason, 'refused')) },
+      action,
+      AbortSignal.timeout(1_000),
+    );
+  await assert.rejects(create('Conflict'), { reason: 'Conflict' });
+  await create('AlreadyExists');
 });
