@@ -81,7 +81,7 @@ async function show(title: string): Promise<void> {
 
 const open = (url: URL | string): Promise<void> => navigate(tab, new URL(url, baseUrl).href);
 
-/** Fills in the form that has this button, and presses it. @param which values by which a form is told from others like it */
+/** Fills in the form that has this button, and presses it. @param which values that no other form like it has */
 async function press(
   button: { readonly name: string; readonly value: string } | undefined,
   fields: Readonly<Record<string, string>>,
