@@ -2,6 +2,7 @@
 import { locked, readAccessPolicy, type AccessPolicy } from '../crds/access.ts';
 import { findPins, readSettings, resolveSpec } from '../crds/effective-settings.ts';
 import { hostedApp, type HostedApp, type StoredHostedApp } from '../crds/hosted-app.ts';
+import { chooseDomainOwner, type DomainStatus, domainStatuses, listServedDomains } from '../crds/domains.ts';
 import { computePodStartMs, listComponents, listRunningComponents } from '../crds/components.ts';
 import { annotations, group, kind, labels, parseHostLabel, plural, version } from '../crds/names.ts';
 import { previewOf } from '../crds/previews.ts';
@@ -37,7 +38,7 @@ export interface Directory {
 }
 
 export interface DirectoryOptions {
-  /** With the index {@link byPreviewed}. */
+  /** With {@link appIndexers}. */
   readonly apps: Store<AppView>;
   /** With the index {@link byApp}. */
   readonly pods: Store<PodView>;
@@ -48,9 +49,13 @@ export interface DirectoryOptions {
 /** Longer than a pod takes to end. */
 const retiredMs = 45_000;
 
-/** Index of previews by the app that they belong to. */
-export const byPreviewed = 'previewed';
-export const appIndexers = { [byPreviewed]: ({ view }: AppView): readonly string[] => [view.previewOf ?? []].flat() };
+/** Indexes of apps: by own domain, and previews by the app that they belong to. A preview has no own domains. */
+const byDomain = 'domain';
+const byPreviewed = 'previewed';
+export const appIndexers = {
+  [byDomain]: ({ view }: AppView): readonly string[] => (view.previewOf === undefined ? listServedDomains(view) : []),
+  [byPreviewed]: ({ view }: AppView): readonly string[] => [view.previewOf ?? []].flat(),
+};
 
 /** Index of pods. */
 export const byApp = 'app';
@@ -84,7 +89,11 @@ export function createDirectory({ apps, pods, namespace, domain }: DirectoryOpti
     get,
     find(host = '') {
       const name = host.replace(/:\d{1,5}$/, '').toLowerCase();
-      if (!name.endsWith(`.${domain}`)) return undefined;
+      if (!name.endsWith(`.${domain}`)) {
+        const owners = apps.listByIndex(byDomain, name).map((app) => ({ app, status: app.view }));
+        const owner = chooseDomainOwner(owners, name)?.app;
+        return owner === undefined ? undefined : { app: owner, subdomain: undefined };
+      }
       const label = name.slice(0, -domain.length - 1);
       const app = get(label);
       if (app !== undefined) return { app, subdomain: undefined };
@@ -138,6 +147,8 @@ export interface AppView extends KubeObject {
     readonly failure: WakeFailure | undefined;
     /** Who may visit it; undefined: anyone. Of a preview, the directory answers with that of its app. */
     readonly access: AccessPolicy | undefined;
+    /** Own domains. */
+    readonly domains: readonly DomainStatus[] | undefined;
     /** The app that it is a preview of; empty if that cannot be read. */
     readonly previewOf: string | undefined;
   };
@@ -175,11 +186,13 @@ function pickObjectMeta({ name, namespace = '', uid, resourceVersion, creationTi
 export function toAppView(object: KubeObject): AppView {
   const { apiVersion, metadata } = object;
   const { data } = hostedApp.safeParse(object);
-  const { spec } = object as KubeObject & {
+  const { spec, status } = object as KubeObject & {
     readonly spec?: { readonly control?: unknown; readonly previewOf?: unknown };
+    readonly status?: { readonly domains?: unknown };
   };
   const own = {
     access: readAccessPolicy(spec?.control),
+    domains: domainStatuses.safeParse(status?.domains).data,
     previewOf: spec?.previewOf === undefined ? undefined : (previewOf.safeParse(spec.previewOf).data?.app ?? ''),
   };
   const view =
@@ -198,7 +211,7 @@ const unread = {
   failure: undefined,
 };
 
-function readView(app: HostedApp): Omit<AppView['view'], 'access' | 'previewOf'> {
+function readView(app: HostedApp): Omit<AppView['view'], 'access' | 'domains' | 'previewOf'> {
   const { metadata, status = {} } = app;
   const resolved = resolveSpec(app, readSettings(status.built?.settings));
   const { run, listing } = resolved;

@@ -29,6 +29,8 @@ export const labels = {
   service: 'moorage.dev/service',
   /** On what holds data of an app (claims, generated Secrets): its owner, as the operator's dataIdentity makes it. */
   data: 'moorage.dev/data',
+  /** On the HTTPRoute and the Gateway of an app's own domain. Its value only says that it is one. */
+  domain: 'moorage.dev/domain',
   /** On a namespace whose HTTPRoutes the Gateway accepts. */
   routes: 'moorage.dev/routes',
   /** Standard labels. */

@@ -8,6 +8,7 @@ import {
   type KubeType,
   type Store,
 } from '../../lib/kubernetes/index.ts';
+import { chooseDomainOwner, listServedDomains } from '../../crds/domains.ts';
 import { group, kind, labels, plural, version } from '../../crds/names.ts';
 import { isOwnedBy } from '../../crds/previews.ts';
 import { sortAgain } from '../../lib/values.ts';
@@ -33,6 +34,7 @@ const repositoryIndex = 'repository';
 const pathIndex = 'path';
 const callerIndex = 'caller';
 const networkIndex = 'network';
+const domainIndex = 'domain';
 const previewIndex = 'preview';
 
 /** The indexers for the store of {@link createAppIndex}. They read the spec, so that manually created apps are found too. */
@@ -41,6 +43,7 @@ export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
   [pathIndex]: skipPreviews((app) => [formatRepositoryPath(app)]),
   [callerIndex]: skipPreviews(createLabelIndexer(labels.caller)),
   [networkIndex]: skipPreviews(createLabelIndexer(labels.network)),
+  [domainIndex]: skipPreviews(({ status }) => listServedDomains(status)),
   [previewIndex]: ({ spec }) => (spec.previewOf === undefined ? [] : [spec.previewOf.app]),
 };
 
@@ -65,6 +68,8 @@ export interface AppIndex {
   listByPath(owner: string, name: string): readonly App[];
   listByCaller(hash: string): readonly App[];
   listByNetwork(hash: string): readonly App[];
+  /** The app that answers at an own domain. */
+  findByDomain(domain: string): App | undefined;
   /** All apps, the oldest first. Returns the same array until an app changes. */
   listAll(): readonly App[];
   readonly size: number;
@@ -124,6 +129,7 @@ export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
     listByPath: (owner, name) => sortByAge(store.listByIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
     listByCaller: (hash) => store.listByIndex(callerIndex, hash),
     listByNetwork: (hash) => store.listByIndex(networkIndex, hash),
+    findByDomain: (domain) => chooseDomainOwner(store.listByIndex(domainIndex, domain), domain),
     listAll,
     get size() {
       return listAll().length;

@@ -6,6 +6,7 @@ import type {
   appCrashesView,
   appLogView,
   auditView,
+  domainsView,
   notificationsView,
   ownAppView,
   previewsView,
@@ -38,6 +39,7 @@ export interface ManageContent {
   readonly log: z.output<typeof appLogView> | undefined;
   readonly crashes: z.output<typeof appCrashesView> | undefined;
   readonly access: z.output<typeof accessView> | undefined;
+  readonly domains: z.output<typeof domainsView> | undefined;
   readonly tasks: z.output<typeof tasksView> | undefined;
   readonly runs: z.output<typeof runsView> | undefined;
   /** Id of the run whose log is shown; empty for the log of the app. */

@@ -7,6 +7,7 @@ import {
   appCrashesView,
   appLogView,
   auditView,
+  domainsView,
   hookSecretView,
   notificationsView,
   createdTokenView,
@@ -70,6 +71,7 @@ interface Services {
   readonly readSecrets: EndpointCall<z.output<typeof secretsView>> | undefined;
   readonly readSettings: EndpointCall<z.output<typeof settingsView>> | undefined;
   readonly readAccess: EndpointCall<z.output<typeof accessView>> | undefined;
+  readonly readDomains: EndpointCall<z.output<typeof domainsView>> | undefined;
   readonly readLog: EndpointCall<z.output<typeof appLogView>> | undefined;
   readonly readCrashes: EndpointCall<z.output<typeof appCrashesView>> | undefined;
   readonly readPreviews: EndpointCall<z.output<typeof previewsView>> | undefined;
@@ -96,6 +98,7 @@ export function createManagePages(
     readSecrets: calls.find('GET', `${endpointPath}/secrets`, secretsView),
     readSettings: calls.find('GET', `${endpointPath}/settings`, settingsView),
     readAccess: calls.find('GET', `${endpointPath}/access`, accessView),
+    readDomains: calls.find('GET', `${endpointPath}/domains`, domainsView),
     readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
     readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
     readPreviews: calls.find('GET', `${endpointPath}/previews`, previewsView),
@@ -305,6 +308,9 @@ const actions: readonly (readonly [
   ['revoke-token', 'DELETE', '/tokens/{id}', { toParams: (read) => ({ id: read('id') }) }],
   ['set-access', 'PUT', '/access', { toBody: readAccessForm }],
   ['revoke-access-key', 'DELETE', '/access/keys/{name}', { toParams: toNameParameter }],
+  ['add-domain', 'POST', '/domains', { toBody: (read) => ({ domain: read('domain') }) }],
+  ['check-domain', 'POST', '/domains/{domain}/check', { toParams: (read) => ({ domain: read('domain') }) }],
+  ['remove-domain', 'DELETE', '/domains/{domain}', { toParams: (read) => ({ domain: read('domain') }) }],
   ['delete', 'DELETE', ''],
   ['add-contact', 'POST', '/notifications/contacts', { toBody: (read) => ({ address: read('address') }) }],
   ['remove-contact', 'DELETE', '/notifications/contacts/{id}', { toParams: (read) => ({ id: read('id') }) }],
@@ -443,7 +449,7 @@ async function buildManagePage(
     scope: string,
     query: Readonly<Record<string, string>> = {},
   ): Promise<View | undefined> => (allowed.has(scope) ? call?.(context, { ...input, query }) : undefined);
-  const [audit, secrets, settings, log, crashes, tokens, notifications, access, tasks, runs, previews] =
+  const [audit, secrets, settings, log, crashes, tokens, notifications, access, tasks, runs, domains, previews] =
     await Promise.all([
       load(services.readAudit, 'read', { limit: '20' }),
       load(services.readSecrets, 'read'),
@@ -459,11 +465,13 @@ async function buildManagePage(
       load(services.readAccess, 'read'),
       load(services.readTasks, 'read'),
       load(services.readRuns, 'read'),
+      load(services.readDomains, 'read'),
       load(services.readPreviews, 'read'),
     ]);
   const actionNames = [...services.actions].filter(([, { scope }]) => scope === undefined || allowed.has(scope));
   const content: ManageContent = {
-    ...{ slug, app, audit, secrets, settings, access, log, crashes, tokens, notifications, tasks, runs, previews },
+    ...{ slug, app, audit, secrets, settings, access, log, crashes, tokens, notifications, tasks, runs, domains },
+    previews,
     ...{ search, run, problem, shown },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,

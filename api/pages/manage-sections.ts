@@ -2,6 +2,7 @@
 import { type Html, html } from '../http/index.ts';
 import { type ActionName, type ManageContent, renderAction, renderHidden } from './manage-content.ts';
 import { renderAccess, renderTokens } from './manage-access.ts';
+import { renderDomains } from './manage-domains.ts';
 import { renderNotifications } from './manage-notifications.ts';
 import type { Page } from './page.ts';
 import {
@@ -21,7 +22,7 @@ import type { Visit } from './visit.ts';
 
 const formFields = [
   ...['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug', 'address', 'url'],
-  ...['token-name', 'expires_in_days', 'password', 'key-name'],
+  ...['token-name', 'expires_in_days', 'password', 'key-name', 'domain'],
 ];
 
 export function renderManagePage(content: ManageContent, visit: Visit): Page {
@@ -50,8 +51,8 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
       ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderPreviews(content, visit)}
       ${renderTasks(content, visit)} ${renderLog(content, visit)} ${renderCrashes(content, visit)}
       ${renderSecrets(content, visit)} ${renderSettings(content, visit)} ${renderHook(content, visit)}
-      ${renderNotifications(content, visit)} ${renderAccess(content, visit)} ${renderTokens(content, visit)}
-      ${renderAudit(content, visit)} ${renderEnd(content, visit)}
+      ${renderNotifications(content, visit)} ${renderAccess(content, visit)} ${renderDomains(content, visit)}
+      ${renderTokens(content, visit)} ${renderAudit(content, visit)} ${renderEnd(content, visit)}
       <form method="post" action="${content.path}">
         <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
       </form>`,

@@ -15,6 +15,7 @@ import {
   status,
   suspend,
 } from './commands/apps.ts';
+import { domainsAdd, domainsCheck, domainsList, domainsRemove } from './commands/domains.ts';
 import { buildLog, logs, plan, submit, verify } from './commands/builds.ts';
 import {
   notificationsAdd,
@@ -73,6 +74,10 @@ export const commands: readonly Command[] = [
   accessKeys,
   accessAdd,
   accessRevoke,
+  domainsList,
+  domainsAdd,
+  domainsCheck,
+  domainsRemove,
   hook,
   audit,
   exportApp,

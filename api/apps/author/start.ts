@@ -16,6 +16,7 @@ import { AuthorAccess, type AuthorAccessOptions } from './access.ts';
 import { AuditLog } from './audit.ts';
 import type { WriteControl } from './control.ts';
 import { createDeletionEndpoints } from './deletion.ts';
+import { createDomainEndpoints } from './domains.ts';
 import { type AuthorServices, createAuthorAppEndpoints } from './endpoints.ts';
 import { createPreviewEndpoint } from './previews.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
@@ -38,6 +39,8 @@ export interface AuthorCluster {
   readonly maximumReplicas: number;
   /** Default: stores a fingerprint, with which the log is masked. */
   readonly rememberSecret?: AuthorServices['rememberSecret'];
+  /** Whether apps can have own domains. */
+  readonly offersDomains?: boolean | undefined;
   /** How what apps print is collected; without it, it is not. */
   readonly logs?: LogSettings | undefined;
   /** Without them, no mail is sent. */
@@ -109,6 +112,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
           rememberSecret(ledger.get().database, app.metadata.uid, name, value, logKey);
   const services: AuthorServices = {
     ...options,
+    domains: { offered: options.offersDomains === true, platform: [new URL(baseUrl).hostname, options.site.domain] },
     ...{ access, audit, tokens, rememberSecret: options.rememberSecret ?? storeFingerprint },
   };
   const notifications = startNotifications({
@@ -124,6 +128,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
       ...createSecretEndpoints(services),
       ...createSettingEndpoints(services),
       ...createVisitorEndpoints(services),
+      ...createDomainEndpoints(services),
       ...createTaskEndpoints({ ...services, store: runs }),
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
       ...createPushHookEndpoints(services, { baseUrl, secret, polls, versions }),

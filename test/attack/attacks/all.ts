@@ -5,6 +5,7 @@ import { authorDataAttacks } from './author-data.ts';
 import { authorKeyAttacks, staleKeyAttacks } from './author-keys.ts';
 import { authorNoticeAttacks } from './author-notices.ts';
 import { runAttacks } from './runs.ts';
+import { domainAttacks, domainRightAttacks } from './domains.ts';
 import { buildAttacks } from './builds.ts';
 import { callerAttacks } from './callers.ts';
 import { installationAttacks } from './installation.ts';
@@ -34,6 +35,8 @@ export const hostingAttacks: readonly (readonly Attack[])[] = [
     ...authorNoticeAttacks,
     ...allSignInAttacks,
     ...runAttacks,
+    ...domainAttacks,
+    ...domainRightAttacks,
     ...staleKeyAttacks,
   ],
   visitorAttacks,

@@ -408,6 +408,7 @@ const everyField = {
     accessPassword: `scrypt-1:${'a'.repeat(22)}:${'b'.repeat(43)}`,
     accessKeys: [{ name: 'team', hash: 'a'.repeat(64), createdAt: '2026-01-01T00:00:00Z' }],
     runs: [{ id: 'run-a-1', task: 'clean', timeoutSeconds: 60, requestedAt: '2026-01-01T00:00:00Z' }],
+    domains: [{ name: 'shop.example.com', addedAt: '2026-01-01T00:00:00Z' }],
   },
   previews: { pullRequests: true, branches: ['next'], limit: 2 },
   deletionPolicy: 'Retain',

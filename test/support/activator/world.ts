@@ -57,6 +57,7 @@ const awake: AppView['view'] = {
   startupMs: 10_000,
   failure: undefined,
   access: undefined,
+  domains: undefined,
   previewOf: undefined,
 };
 

@@ -7,6 +7,7 @@ import { afterEach, beforeAll, beforeEach, test } from 'vitest';
 import { createSessions, PasswordChecks, sessionCookie, sessionSeconds } from '../../../activator/access.ts';
 import { toAppView } from '../../../activator/directory.ts';
 import { createAccessKey, hashAccessKey, hashAccessPassword, type AccessPolicy } from '../../../crds/access.ts';
+import type { DomainStatus } from '../../../crds/domains.ts';
 import type { KubeObject } from '../../../lib/kubernetes/index.ts';
 import { host, probeToken, startActivator, type ActivatorWorld } from '../../support/activator/world.ts';
 import { listen } from '../../support/free-port.ts';
@@ -410,6 +411,35 @@ test('wrong passwords are limited by network, and the right one is never refused
   assert.deepEqual(await checks.check('a', 'wrong', ''), { kind: 'wrong' });
   assert.equal((await signIn('wrong password', from('192.0.2.1'))).status, 403);
   assert.equal((await signIn(password, from('192.0.2.1'))).status, 303);
+});
+
+const domain = 'shop.example.com';
+const own = (state: DomainStatus['state']): readonly DomainStatus[] => [{ name: domain, state, message: '' }];
+
+test('an own domain leads to its app, is protected like it, and has a session of its own', async () => {
+  world.show({ access: policy, domains: own('Active') });
+  assert.equal((await ask('/', { host: domain })).status, 401);
+  assert.equal((await ask('/', { host: domain, authorization: `Bearer ${key}` })).body, 'the app');
+  const page = { host: `${domain}:443`, origin: `https://${domain}`, 'sec-fetch-site': 'same-origin' };
+  const { status, headers } = await signIn(password, page);
+  assert.equal(status, 303);
+  const cookie = headers['set-cookie']?.[0]?.split(';')[0] ?? '';
+  assert.equal((await ask('/', { ...page, cookie })).body, 'the app');
+  const sibling = { host: domain, cookie, origin: 'https://other.example.com' };
+  assert.equal((await ask('/', sibling)).status, 401);
+  assert.equal(received.at(-1)?.headers.host, page.host);
+});
+
+test('a domain that an app does not have, or has lost, leads nowhere', async () => {
+  for (const state of ['Pending', 'Taken', 'Refused', 'Removed'] as const) {
+    world.show({ domains: own(state) });
+    assert.equal((await ask('/', { host: domain })).status, 404, state);
+  }
+  world.show({ previewOf: 'hello', domains: own('Active') }, 'hello--pr-1');
+  assert.equal((await ask('/', { host: domain })).status, 404, 'of a preview');
+  world.show({ domains: own('ProofLost') });
+  assert.equal((await ask('/', { host: domain })).body, 'the app');
+  assert.equal((await ask('/', { host: `x.${domain}` })).status, 404);
 });
 
 test('passwords of one network are checked one after another, and a flood of them is not kept', async () => {

@@ -23,6 +23,7 @@ beforeAll(async () => {
         }),
       createSecret: () => Promise.resolve(),
       maximumReplicas: 3,
+      offersDomains: true,
       writeControl: (app, change) => {
         writes.push(change({}));
         return Promise.resolve(app);
@@ -96,6 +97,16 @@ test('an author signs in, restarts the app and signs out', async () => {
   assert.match(ended, /^__Host-moorage-author=; Max-Age=0;/);
 });
 
+test('an author adds a domain by a form, and a refused one is explained at its field', async () => {
+  const { cookie, token } = await signIn();
+  const added = await send({ action: 'add-domain', token, domain: 'shop.example.com' }, { cookie });
+  assert.equal(added.headers.get('location'), '/apps/mine/manage?done=add-domain');
+  assert.equal(writes.length, 1);
+  const refused = await send({ action: 'add-domain', token, domain: 'x.svc' }, { cookie });
+  assert.match(await refused.text(), /Is an internal name/);
+  assert.equal(writes.length, 1);
+});
+
 test('previews are shown next to production, and what a stranger wrote as text', async () => {
   const mine = sample.store.get('apps/mine') ?? assert.fail('no app');
   const { cookie } = await signIn();
@@ -111,6 +122,7 @@ test('previews are shown next to production, and what a stranger wrote as text',
   sample.store.set(buildPreview(mine, 'pr-7', 'refs/pull/7/head', changes));
   const { text } = await open(cookie);
   assert.match(text, /Production[^]*#7[^]*Rejected[^]*&lt;b&gt;no/);
+  assert.match(text, /<h2 id="previews">[^]*<h2 id="domains">/);
 });
 
 test('an author protects the app, and a new key is shown in the answer to its form alone', async () => {
