@@ -6,12 +6,10 @@ import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { request as requestPlain } from 'node:http';
 import { request } from 'node:https';
-import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { formatDomainGatewayName } from '../../crds/domains.ts';
 import { readRememberedPorts } from '../../localnode/node/gateway/ports.ts';
-import { node } from '../../localnode/node/settings.ts';
 import {
   baseUrl,
   deleteApps,
@@ -19,11 +17,12 @@ import {
   readApp,
   removeFiles,
   runKubectl,
+  startZone,
   submit,
   waitFor,
   writeFiles,
 } from '../support/cluster.ts';
-import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import type { DnsServer } from '../support/dns-server.ts';
 
 const name = 'e2e-own-domain';
 const zone = 'own-domains.example.com';
@@ -42,19 +41,10 @@ beforeAll(async () => {
     'server.js': server,
     'package.json': `{"name": "${name}", "scripts": {"start": "node server.js"}}`,
   });
-  dns = await startDnsServer(node.address, 53);
-  const forward = `${zone}:53 {\n  errors\n  forward . ${node.address}\n}\n`;
-  const metadata = { name: 'coredns-custom', namespace: 'kube-system' };
-  const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'own-domains.server': forward } };
-  const env = { KUBECONFIG: '.moorage/kubeconfig' };
-  await execa('.moorage/kubectl', ['apply', '-f', '-'], { env, input: JSON.stringify(manifest) });
-  // The kubelet would bring the file within a minute.
-  await runKubectl('-n', 'kube-system', 'rollout', 'restart', 'deployment/coredns');
-  await runKubectl('-n', 'kube-system', 'rollout', 'status', 'deployment/coredns', '--timeout=120s');
+  dns = await startZone(zone);
 });
 afterAll(async () => {
   removeFiles(folder);
-  await runKubectl('-n', 'kube-system', 'delete', 'configmap', 'coredns-custom', '--ignore-not-found');
   await deleteApps(name);
   await dns.stop();
 });

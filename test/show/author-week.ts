@@ -1,6 +1,6 @@
 // `npm run show:author-week -- [FOLDER]`: an author's week on the local cluster in a real Chromium: from a missing secret to
-// a live app, pushes, a broken commit, rollbacks, a preview, a password, a task, the end. Prints what each step took and how
-// many requests failed meanwhile, and leaves pictures of the pages.
+// a live app, pushes, a broken commit, rollbacks, a preview, a task, an own domain, a password, the end. Prints what each
+// step took and how many requests failed meanwhile, and leaves pictures of the pages.
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -18,6 +18,7 @@ import {
   readApp,
   removeFiles,
   runKubectl,
+  startZone,
   systemNamespace,
   waitFor,
   writeFiles,
@@ -38,6 +39,7 @@ const pictures = readCommandLine(
 
 const name = 'show-author-week';
 const preview = `${name}--pr-7`;
+const domain = 'shop.author-week.example.com';
 const managePath = `/apps/${name}/manage`;
 const operator = ['deployment/moorage-operator', '-n', systemNamespace] as const;
 const goodAfter = 'MOORAGE_APPS_GOOD_AFTER';
@@ -70,6 +72,13 @@ const stranger = writeFiles(preview, {
 });
 const tab = await openTab();
 const runs = z.looseObject({ runs: z.array(z.looseObject({ state: z.string() })) });
+const record = z.object({ name: z.string(), value: z.string() });
+const domains = z.looseObject({
+  domains: z.array(
+    z.looseObject({ state: z.string(), url: z.string().optional(), records: z.looseObject({ txt: record }) }),
+  ),
+});
+const zone = await startZone('author-week.example.com');
 let key = '';
 let hook = { url: '', secret: '' };
 let shown = 0;
@@ -269,6 +278,23 @@ async function share(): Promise<void> {
   });
   await showLog('42 visitors');
   await show('task');
+  await step('an own domain: a record in DNS, a certificate, an answer', true, async () => {
+    await act('add-domain', { domain });
+    const [added] = domains.parse(await ask('GET', '/domains')).domains;
+    await open(`${managePath}#domains`);
+    await show('domain-record');
+    zone.records.set(`TXT ${added?.records.txt.name}`, added?.records.txt.value ?? '');
+    await act('check-domain', {}, { domain });
+    const url = await waitFor('the domain to be active', async () => {
+      const [found] = domains.parse(await ask('GET', '/domains')).domains;
+      return found?.state === 'Active' ? found.url : undefined;
+    });
+    await waitFor('the app to answer at the domain', async () => {
+      await open(url);
+      return (await evaluateExpression(tab, 'document.title', z.string())) === 'v4' || undefined;
+    });
+  });
+  await show('domain');
   await step('protect it with a password; a visitor enters it', false, async () => {
     await act('set-access', { access: 'password', password: 'open sesame please' });
     await waitFor('the app to ask', async () => ((await get(appUrl(name))).status === 401 ? true : undefined));
@@ -317,6 +343,7 @@ try {
   process.stdout.write(`\n${shown} pictures in ${pictures}\n`);
 } finally {
   await tab.close();
+  await zone.stop();
   removeFiles(folder);
   removeFiles(stranger);
   await deleteApps(name);

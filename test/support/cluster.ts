@@ -21,6 +21,8 @@ import {
   type KubeType,
 } from '../../lib/kubernetes/index.ts';
 import { sendSignal } from '../../localnode/node/daemons/processes.ts';
+import { node } from '../../localnode/node/settings.ts';
+import { startDnsServer, type DnsServer } from './dns-server.ts';
 
 const config = z
   .looseObject({ baseUrl: z.url(), appsUrl: z.url() })
@@ -215,4 +217,24 @@ export async function deleteApps(...names: readonly string[]): Promise<void> {
   // Volumes and generated passwords outlive an app.
   const ofApps = `moorage.dev/app in (${names.join(',')})`;
   await runKubectl('delete', 'pvc,secret', '-n', appsNamespace, '-l', ofApps, '--wait=false');
+}
+
+/** Makes pods ask this test about names in a zone. @return records that the test fills, and how to stop */
+export async function startZone(zone: string): Promise<DnsServer> {
+  const server = await startDnsServer(node.address, 53);
+  const custom = { name: 'coredns-custom', namespace: 'kube-system' };
+  const forward = `${zone}:53 {\n  errors\n  forward . ${node.address}\n}\n`;
+  const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata: custom, data: { 'own-domains.server': forward } };
+  const env = { KUBECONFIG: '.moorage/kubeconfig' };
+  await execa('.moorage/kubectl', ['apply', '-f', '-'], { env, input: JSON.stringify(manifest) });
+  // The kubelet would bring the file within a minute.
+  await runKubectl('-n', custom.namespace, 'rollout', 'restart', 'deployment/coredns');
+  await runKubectl('-n', custom.namespace, 'rollout', 'status', 'deployment/coredns', '--timeout=120s');
+  return {
+    ...server,
+    async stop() {
+      await runKubectl('-n', custom.namespace, 'delete', 'configmap', custom.name, '--ignore-not-found');
+      await server.stop();
+    },
+  };
 }
