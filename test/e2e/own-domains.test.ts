@@ -1,5 +1,5 @@
 // An app answers at a domain of its author: proven by a record in DNS, over HTTPS with a certificate of its own, protected like
-// the app, and gone when the author removes it. The DNS server is this test, which the cluster's DNS asks about one zone.
+// the app, and gone when the author removes it. The records are in the cluster's DNS.
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,13 +16,13 @@ import {
   get,
   readApp,
   removeFiles,
+  removeZone,
   runKubectl,
-  startZone,
+  serveZone,
   submit,
   waitFor,
   writeFiles,
 } from '../support/cluster.ts';
-import type { DnsServer } from '../support/dns-server.ts';
 
 const name = 'e2e-own-domain';
 const zone = 'own-domains.example.com';
@@ -32,7 +32,6 @@ const server = `require('http').createServer((request, response) => {
   response.end('host ' + request.headers.host);
 }).listen(process.env.PORT);
 `;
-let dns: DnsServer;
 let folder: string;
 let authorKey = '';
 
@@ -41,12 +40,12 @@ beforeAll(async () => {
     'server.js': server,
     'package.json': `{"name": "${name}", "scripts": {"start": "node server.js"}}`,
   });
-  dns = await startZone(zone);
+  await serveZone(zone, {});
 });
 afterAll(async () => {
   removeFiles(folder);
+  await removeZone();
   await deleteApps(name);
-  await dns.stop();
 });
 
 const record = z.object({ name: z.string(), value: z.string() });
@@ -121,7 +120,7 @@ test('an author adds a domain, and nothing happens until DNS has its record', as
   await ask('POST', '/domains', { domain });
   await waitFor('a lookup', async () => (await readApp(name)).status?.domains?.[0]?.checkedAt);
   const { records } = await awaitState('Pending');
-  dns.records.set(`TXT ${records.txt.name}`, records.txt.value);
+  await serveZone(zone, { [records.txt.name]: records.txt.value });
 });
 
 test('with the record, the app answers at the domain over HTTPS, with a certificate of its own', async () => {
@@ -152,7 +151,7 @@ test('a protected app is protected at its domain', async () => {
 });
 
 test('a record that is gone starts the grace time, and a domain that is removed leaves nothing', async () => {
-  dns.records.clear();
+  await serveZone(zone, {});
   await ask('POST', `/domains/${domain}/check`);
   await awaitState('ProofLost');
   assert.equal((await visit()).status, 200);

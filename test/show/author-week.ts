@@ -17,8 +17,9 @@ import {
   get,
   readApp,
   removeFiles,
+  removeZone,
   runKubectl,
-  startZone,
+  serveZone,
   systemNamespace,
   waitFor,
   writeFiles,
@@ -39,7 +40,8 @@ const pictures = readCommandLine(
 
 const name = 'show-author-week';
 const preview = `${name}--pr-7`;
-const domain = 'shop.author-week.example.com';
+const zone = 'author-week.example.com';
+const domain = `shop.${zone}`;
 const managePath = `/apps/${name}/manage`;
 const operator = ['deployment/moorage-operator', '-n', systemNamespace] as const;
 const goodAfter = 'MOORAGE_APPS_GOOD_AFTER';
@@ -78,7 +80,6 @@ const domains = z.looseObject({
     z.looseObject({ state: z.string(), url: z.string().optional(), records: z.looseObject({ txt: record }) }),
   ),
 });
-const zone = await startZone('author-week.example.com');
 let key = '';
 let hook = { url: '', secret: '' };
 let shown = 0;
@@ -283,7 +284,7 @@ async function share(): Promise<void> {
     const [added] = domains.parse(await ask('GET', '/domains')).domains;
     await open(`${managePath}#domains`);
     await show('domain-record');
-    zone.records.set(`TXT ${added?.records.txt.name}`, added?.records.txt.value ?? '');
+    await serveZone(zone, added === undefined ? {} : { [added.records.txt.name]: added.records.txt.value });
     await act('check-domain', {}, { domain });
     const url = await waitFor('the domain to be active', async () => {
       const [found] = domains.parse(await ask('GET', '/domains')).domains;
@@ -343,7 +344,7 @@ try {
   process.stdout.write(`\n${shown} pictures in ${pictures}\n`);
 } finally {
   await tab.close();
-  await zone.stop();
+  await removeZone();
   removeFiles(folder);
   removeFiles(stranger);
   await deleteApps(name);

@@ -21,8 +21,6 @@ import {
   type KubeType,
 } from '../../lib/kubernetes/index.ts';
 import { sendSignal } from '../../localnode/node/daemons/processes.ts';
-import { node } from '../../localnode/node/settings.ts';
-import { startDnsServer, type DnsServer } from './dns-server.ts';
 
 const config = z
   .looseObject({ baseUrl: z.url(), appsUrl: z.url() })
@@ -219,22 +217,23 @@ export async function deleteApps(...names: readonly string[]): Promise<void> {
   await runKubectl('delete', 'pvc,secret', '-n', appsNamespace, '-l', ofApps, '--wait=false');
 }
 
-/** Makes pods ask this test about names in a zone. @return records that the test fills, and how to stop */
-export async function startZone(zone: string): Promise<DnsServer> {
-  const server = await startDnsServer(node.address, 53);
-  const custom = { name: 'coredns-custom', namespace: 'kube-system' };
-  const forward = `${zone}:53 {\n  errors\n  forward . ${node.address}\n}\n`;
-  const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata: custom, data: { 'own-domains.server': forward } };
-  const env = { KUBECONFIG: '.moorage/kubeconfig' };
-  await execa('.moorage/kubectl', ['apply', '-f', '-'], { env, input: JSON.stringify(manifest) });
+const zoneMap = ['-n', 'kube-system', 'configmap', 'coredns-custom'] as const;
+
+/** Makes the cluster's DNS answer for a zone. @param texts TXT records by name; no other name exists */
+export async function serveZone(zone: string, texts: Readonly<Record<string, string>>): Promise<void> {
+  const records = Object.entries(texts).map(([name, value]) => {
+    const match = `match "^${name.replaceAll('.', '[.]')}[.]$"`;
+    return `  template IN TXT ${zone} {\n    ${match}\n    answer "{{ .Name }} 0 IN TXT \\"${value}\\""\n    fallthrough\n  }\n`;
+  });
+  const server = `${zone}:53 {\n  errors\n${records.join('')}  template ANY ANY {\n    rcode NXDOMAIN\n  }\n}\n`;
+  await removeZone();
+  const [, namespace, , name] = zoneMap;
+  await runKubectl('-n', namespace, 'create', 'configmap', name, `--from-literal=zone.server=${server}`);
   // The kubelet would bring the file within a minute.
-  await runKubectl('-n', custom.namespace, 'rollout', 'restart', 'deployment/coredns');
-  await runKubectl('-n', custom.namespace, 'rollout', 'status', 'deployment/coredns', '--timeout=120s');
-  return {
-    ...server,
-    async stop() {
-      await runKubectl('-n', custom.namespace, 'delete', 'configmap', custom.name, '--ignore-not-found');
-      await server.stop();
-    },
-  };
+  await runKubectl('-n', namespace, 'rollout', 'restart', 'deployment/coredns');
+  await runKubectl('-n', namespace, 'rollout', 'status', 'deployment/coredns', '--timeout=120s');
+}
+
+export async function removeZone(): Promise<void> {
+  await runKubectl('delete', ...zoneMap, '--ignore-not-found');
 }
