@@ -137,25 +137,35 @@ async function ask(method: 'GET' | 'POST', path: string): Promise<unknown> {
   return JSON.parse(body);
 }
 
-async function push(from = folder, reference?: string): Promise<{ readonly commit: string; readonly repo: string }> {
+/** @param reference where to, if not the default branch. @param isDeleted removes the reference instead */
+async function push(from = folder, reference?: string, isDeleted = false): Promise<string> {
   const snapshot = await takeSnapshot(from);
   try {
-    const repo = await pushSnapshot(snapshot, name, await readInstallation(), reference);
-    return { commit: snapshot.commit, repo };
+    // Git deletes a reference that it is to set to nothing.
+    const pushed = isDeleted ? { ...snapshot, commit: '' } : snapshot;
+    return await pushSnapshot(pushed, name, await readInstallation(), reference);
   } finally {
     await snapshot.remove();
   }
 }
 
-/** Pushes, and sends what a forge sends. */
-async function pushWithHook(from = folder, reference?: string): Promise<string> {
-  const { commit } = await push(from, reference);
-  const body = JSON.stringify({ ref: reference ?? 'refs/heads/main', after: commit });
+/** Sends what a forge sends. */
+async function callHook(event: 'push' | 'pull_request'): Promise<void> {
+  const body = JSON.stringify(event === 'push' ? { ref: 'refs/heads/main' } : {});
   const signature = `sha256=${createHmac('sha256', hook.secret).update(body).digest('hex')}`;
-  const headers = { 'content-type': 'application/json', 'x-github-event': 'push', 'x-hub-signature-256': signature };
+  const headers = { 'content-type': 'application/json', 'x-github-event': event, 'x-hub-signature-256': signature };
   const { status } = await get(new URL(hook.url), { method: 'POST', headers, body });
   assert.equal(status, 202);
-  return commit;
+}
+
+async function pushWithHook(): Promise<void> {
+  await push();
+  await callHook('push');
+}
+
+async function setPullRequest(isOpen: boolean): Promise<void> {
+  await push(stranger, 'refs/pull/7/head', !isOpen);
+  await callHook('pull_request');
 }
 
 /** Waits until the app shows this version, and no pod of another one is left to answer. */
@@ -195,7 +205,7 @@ async function showLog(search: string): Promise<void> {
 
 async function live(): Promise<void> {
   await step('submit by form: the missing secret is named', false, async () => {
-    const { repo } = await push();
+    const repo = await push();
     await open('/submit');
     await press(undefined, { repo });
     await waitForRejection(/API_TOKEN/);
@@ -205,7 +215,7 @@ async function live(): Promise<void> {
   await step('make a key, commit its line, sign in', false, async () => {
     const made = z.looseObject({ key: z.string(), line: z.string() }).parse(await ask('POST', '/keys'));
     writeFileSync(join(folder, '.moorage-owner'), `${made.line}\n`);
-    const { repo } = await push();
+    const repo = await push();
     const init = { method: 'POST', headers: { 'content-type': 'application/json' } } as const;
     await get(new URL('/api/submit', baseUrl), { ...init, body: JSON.stringify({ repo }) });
     await waitFor('the line to be reviewed', async () => (await readApp(name)).status?.authorKeys?.[0]);
@@ -266,11 +276,15 @@ async function change(): Promise<void> {
 
 async function share(): Promise<void> {
   await step("the preview of a stranger's pull request", true, async () => {
-    await pushWithHook(stranger, 'refs/pull/7/head');
+    await setPullRequest(true);
     await waitForVersion('pull request', preview);
   });
   await open(appUrl(preview));
   await show('preview');
+  await step('the pull request is closed: its preview goes', true, async () => {
+    await setPullRequest(false);
+    await waitFor('the preview to be gone', async () => (await get(appUrl(preview))).status === 404 || undefined);
+  });
   await step('a task, run by hand', true, async () => {
     await act('run-task', {}, { name: 'report' });
     const hasSucceeded = async (): Promise<true | undefined> =>
