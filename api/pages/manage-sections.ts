@@ -28,6 +28,8 @@ const formFields = [
 export function renderManagePage(content: ManageContent, visit: Visit): Page {
   const { slug, app, problem, done, actions } = content;
   const { text } = visit;
+  const isDeleted = app.control.deleteAfter !== undefined;
+  const sections = listSections(content, visit);
   const isDone = problem === undefined && done !== undefined && actions.has(done);
   return {
     title: text.manage.title(slug),
@@ -35,7 +37,7 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
     ...(problem === undefined ? {} : { status: problem.type.status }),
     main: html`<div class="heading">
         <h1>${text.manage.title(slug)}</h1>
-        ${renderBadge(app.status, visit)}
+        ${isDeleted ? html`<span class="badge rejected">${text.manage.deletedBadge}</span>` : renderBadge(app.status, visit)}
       </div>
       ${problem === undefined ? '' : renderErrorSummary(text.manage.refused, problem, formFields, visit)}
       ${renderShownSecret(content, visit)}
@@ -48,15 +50,51 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
       <p class="actions">
         <a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${text.manage.publicPage}</a>
       </p>
-      ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderPreviews(content, visit)}
-      ${renderTasks(content, visit)} ${renderLog(content, visit)} ${renderCrashes(content, visit)}
-      ${renderSecrets(content, visit)} ${renderSettings(content, visit)} ${renderHook(content, visit)}
-      ${renderNotifications(content, visit)} ${renderAccess(content, visit)} ${renderDomains(content, visit)}
-      ${renderTokens(content, visit)} ${renderAudit(content, visit)} ${renderEnd(content, visit)}
+      ${renderContents(sections, visit)} ${sections.map(({ body }) => body)}
       <form method="post" action="${content.path}">
         <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
       </form>`,
   };
+}
+
+interface Section {
+  /** Of its heading. */
+  readonly id: string;
+  readonly title: string;
+  readonly body: Html;
+}
+
+/** What this author may see, in order. Of a deleted app, the way back comes first. */
+function listSections(content: ManageContent, visit: Visit): readonly Section[] {
+  const { manage } = visit.text;
+  const isDeleted = content.app.control.deleteAfter !== undefined;
+  const end = { id: 'end', title: isDeleted ? manage.deleted : manage.end, body: renderEnd(content, visit) };
+  const others = [
+    { id: 'control', title: manage.control, body: renderControl(content, visit) },
+    { id: 'releases', title: manage.releases, body: renderReleases(content, visit) },
+    { id: 'previews', title: manage.previews, body: renderPreviews(content, visit) },
+    { id: 'tasks', title: manage.tasks.title, body: renderTasks(content, visit) },
+    { id: 'log', title: manage.log, body: renderLog(content, visit) },
+    { id: 'crashes', title: manage.crashes, body: renderCrashes(content, visit) },
+    { id: 'secrets', title: manage.secrets, body: renderSecrets(content, visit) },
+    { id: 'settings', title: manage.settings, body: renderSettings(content, visit) },
+    { id: 'hook', title: manage.hook, body: renderHook(content, visit) },
+    { id: 'notifications', title: manage.notify.title, body: renderNotifications(content, visit) },
+    { id: 'access', title: manage.access.title, body: renderAccess(content, visit) },
+    { id: 'domains', title: manage.domains.title, body: renderDomains(content, visit) },
+    { id: 'tokens', title: manage.tokens, body: renderTokens(content, visit) },
+    { id: 'audit', title: manage.audit, body: renderAudit(content, visit) },
+  ];
+  return (isDeleted ? [end, ...others] : [...others, end]).filter(({ body }) => body.toString() !== '');
+}
+
+function renderContents(sections: readonly Section[], { text }: Visit): Html {
+  const items = sections.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`);
+  return html`<nav class="contents" aria-label="${text.manage.contents}">
+    <ul>
+      ${items}
+    </ul>
+  </nav>`;
 }
 
 function renderShownSecret({ shown }: ManageContent, visit: Visit): Html {
@@ -91,14 +129,17 @@ function renderPreviews({ previews }: ManageContent, visit: Visit): Html {
   if (previews === undefined) return html``;
   const { shows, state, address, wakesIn } = text.manage;
   const titles = [shows, state, address, text.app.commit, text.app.since, wakesIn];
-  const renderRow = (name: string, each: typeof previews.production): (Html | string)[] => [
-    name,
-    each.asleep ? text.app.restState.asleep : renderBadge(each.status, visit),
-    each.status === 'rejected' ? renderEnglish(each.message, visit) : html`<a href="${each.url}">${each.url}</a>`,
-    each.commit === undefined ? renderMissing(visit) : renderCommit(each.commit),
-    each.serving_since === undefined ? renderMissing(visit) : format.dateTime(each.serving_since),
-    formatOrMissing(each.wakes_in_ms ?? null, format.duration, visit),
-  ];
+  const renderRow = (name: string, each: typeof previews.production): (Html | string)[] => {
+    const commit = each.serving ?? each.commit;
+    return [
+      name,
+      each.asleep ? text.app.restState.asleep : renderBadge(each.status, visit),
+      each.status === 'rejected' ? renderEnglish(each.message, visit) : html`<a href="${each.url}">${each.url}</a>`,
+      commit === undefined ? renderMissing(visit) : renderCommit(commit),
+      each.serving_since === undefined ? renderMissing(visit) : format.dateTime(each.serving_since),
+      formatOrMissing(each.wakes_in_ms ?? null, format.duration, visit),
+    ];
+  };
   const rows = previews.previews.map((each) => renderRow(each.label, each));
   return html`<section aria-labelledby="previews">
     <h2 id="previews">${text.manage.previews}</h2>
@@ -116,13 +157,24 @@ function renderPreviews({ previews }: ManageContent, visit: Visit): Html {
 
 function renderReleases(content: ManageContent, visit: Visit): Html {
   const { text, format } = visit;
-  const { releases } = content.app;
+  const {
+    releases,
+    control: { deleteAfter },
+  } = content.app;
   const rows = releases.map(({ commit, ready_at: readyAt, crashed_at: crashedAt, serving, good }) => [
     renderCommit(commit),
     format.dateTime(readyAt),
     crashedAt === undefined ? renderMissing(visit) : format.dateTime(crashedAt),
-    serving ? text.manage.serving : good ? text.manage.good : text.manage.unproven,
-    serving ? renderMissing(visit) : renderAction(content, 'rollback', visit, renderHidden('commit', commit)),
+    serving
+      ? text.manage.serving
+      : good
+        ? text.manage.good
+        : crashedAt === undefined
+          ? text.manage.unproven
+          : text.manage.crashed,
+    serving || deleteAfter !== undefined
+      ? renderMissing(visit)
+      : renderAction(content, 'rollback', visit, renderHidden('commit', commit)),
   ]);
   return html`<section aria-labelledby="releases">
     <h2 id="releases">${text.manage.releases}</h2>
@@ -337,7 +389,7 @@ function renderLog({ log, search, path, run }: ManageContent, visit: Visit): Htm
   return html`<section aria-labelledby="log">
     <h2 id="log">${text.manage.log}</h2>
     ${run === '' ? '' : html`<p>${text.manage.tasks.logOf} <code>${run}</code>. <a href="${path}#log">${text.manage.tasks.wholeLog}</a></p>`}
-    <form method="get" action="${path}#log">
+    <form class="panel" method="get" action="${path}#log">
       ${run === '' ? '' : renderHidden('run', run)} ${renderTextField(field, [], visit)}
       <button type="submit" class="quiet">${text.manage.find}</button>
     </form>

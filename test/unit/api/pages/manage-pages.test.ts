@@ -125,6 +125,27 @@ test('previews are shown next to production, and what a stranger wrote as text',
   assert.match(text, /<h2 id="previews">[^]*<h2 id="domains">/);
 });
 
+test('a deleted app offers its return first, and a release that crashed says so', async () => {
+  const mine = sample.store.get('apps/mine') ?? assert.fail('no app');
+  const { cookie } = await signIn();
+  const releases = ['a', 'b'].map((letter, index) => ({
+    ...{ commit: letter.repeat(40), image: 'registry.test/mine', port: 8080, bestSeconds: 0, servedSeconds: 0 },
+    readyAt: '2026-05-01T00:00:00Z',
+    ...(index === 0 ? { crashedAt: '2026-05-02T00:00:00Z' } : {}),
+  }));
+  const kept = { ...mine, metadata: { ...mine.metadata, resourceVersion: '3' }, status: { ...mine.status, releases } };
+  sample.store.set(kept);
+  const { text } = await open(cookie);
+  assert.match(text, /aaaaaaaa[^]*?Crashed[^]*?Roll back to this[^]*?bbbbbbbb[^]*?Not proven yet/);
+  assert.match(text, /<nav class="contents" [^]*href="#control"[^]*href="#end"[^]*<\/nav>[^]*<h2 id="control">/);
+  const control = { ...mine.spec.control, deleteAfter: '2099-01-01T00:00:00.000Z' };
+  sample.store.set({ ...kept, metadata: { ...mine.metadata, resourceVersion: '4' }, spec: { ...mine.spec, control } });
+  const deleted = (await open(cookie)).text;
+  assert.match(deleted, /<h1>[^]*?Deleted<[^]*?<h2 id="end">[^]*?value="restore"[^]*<h2 id="releases">/);
+  assert.doesNotMatch(deleted, /Roll back to this/);
+  sample.store.set({ ...mine, metadata: { ...mine.metadata, resourceVersion: '5' } });
+});
+
 test('an author protects the app, and a new key is shown in the answer to its form alone', async () => {
   const { cookie, token } = await signIn();
   const form = { action: 'set-access', token, access: 'password', password: ' a pass phrase ' };
