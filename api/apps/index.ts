@@ -44,6 +44,7 @@ export { createLogOpener } from './submit/follow-log.ts';
 export { createSubmitter } from './submit/submit-app.ts';
 export { createControlWriter, createSecretCreator } from './author/control.ts';
 export { auditView, ownAppView } from './author/endpoints.ts';
+export { figureRanges, type FiguresView, figuresView } from './author/figures.ts';
 export { hookSecretView } from './author/push-hook-secrets.ts';
 export { secretsView } from './author/secrets.ts';
 export { settingsView } from './author/settings.ts';

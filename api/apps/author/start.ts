@@ -17,6 +17,7 @@ import { AuditLog } from './audit.ts';
 import type { WriteControl } from './control.ts';
 import { createDeletionEndpoints } from './deletion.ts';
 import { type AuthorServices, createAuthorAppEndpoints } from './endpoints.ts';
+import { createFigureEndpoints } from './figures.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
 import { HookVersions } from './push-hook-secrets.ts';
 import { createReleaseEndpoints } from './releases.ts';
@@ -118,6 +119,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
     signIn: providers.length === 0 ? undefined : signIn,
     endpoints: applyPermissions([
       ...createAuthorAppEndpoints(services),
+      ...createFigureEndpoints(services, database),
       ...createReleaseEndpoints(services),
       ...createSecretEndpoints(services),
       ...createSettingEndpoints(services),
