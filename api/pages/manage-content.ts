@@ -6,6 +6,7 @@ import type {
   appCrashesView,
   appLogView,
   auditView,
+  figuresView,
   notificationsView,
   ownAppView,
   runsView,
@@ -31,6 +32,7 @@ export interface ManageContent {
   readonly slug: string;
   readonly app: OwnApp;
   readonly audit: z.output<typeof auditView> | undefined;
+  readonly figures: z.output<typeof figuresView> | undefined;
   readonly secrets: z.output<typeof secretsView> | undefined;
   readonly settings: z.output<typeof settingsView> | undefined;
   readonly log: z.output<typeof appLogView> | undefined;

@@ -7,6 +7,7 @@ import {
   appCrashesView,
   appLogView,
   auditView,
+  figuresView,
   hookSecretView,
   notificationsView,
   createdTokenView,
@@ -28,6 +29,7 @@ import {
   type RequestFields,
 } from '../http/index.ts';
 import type { ManageContent, OwnApp, ShownSecret } from './manage-content.ts';
+import { readFigureRange } from './manage-figures.ts';
 import { renderManagePage } from './manage-sections.ts';
 import {
   type Calls,
@@ -66,6 +68,7 @@ type Provider = Pick<SignInProvider, 'id' | 'label'>;
 interface Services {
   readonly readApp: EndpointCall<OwnApp>;
   readonly readAudit: EndpointCall<z.output<typeof auditView>> | undefined;
+  readonly readFigures: EndpointCall<z.output<typeof figuresView>> | undefined;
   readonly readSecrets: EndpointCall<z.output<typeof secretsView>> | undefined;
   readonly readSettings: EndpointCall<z.output<typeof settingsView>> | undefined;
   readonly readAccess: EndpointCall<z.output<typeof accessView>> | undefined;
@@ -91,6 +94,7 @@ export function createManagePages(
   const services: Services = {
     readApp,
     readAudit: calls.find('GET', `${endpointPath}/audit`, auditView),
+    readFigures: calls.find('GET', `${endpointPath}/figures`, figuresView),
     readSecrets: calls.find('GET', `${endpointPath}/secrets`, secretsView),
     readSettings: calls.find('GET', `${endpointPath}/settings`, settingsView),
     readAccess: calls.find('GET', `${endpointPath}/access`, accessView),
@@ -440,25 +444,27 @@ async function buildManagePage(
     scope: string,
     query: Readonly<Record<string, string>> = {},
   ): Promise<View | undefined> => (allowed.has(scope) ? call?.(context, { ...input, query }) : undefined);
-  const [audit, secrets, settings, log, crashes, tokens, notifications, access, tasks, runs] = await Promise.all([
-    load(services.readAudit, 'read', { limit: '20' }),
-    load(services.readSecrets, 'read'),
-    load(services.readSettings, 'read'),
-    load(services.readLog, 'logs', {
-      tail: '200',
-      ...(search === '' ? {} : { search }),
-      ...(run === '' ? {} : { run }),
-    }),
-    load(services.readCrashes, 'logs'),
-    load(services.readTokens, 'owner'),
-    load(services.readNotifications, 'read'),
-    load(services.readAccess, 'read'),
-    load(services.readTasks, 'read'),
-    load(services.readRuns, 'read'),
-  ]);
+  const [audit, secrets, settings, log, crashes, tokens, notifications, access, tasks, runs, figures] =
+    await Promise.all([
+      load(services.readAudit, 'read', { limit: '20' }),
+      load(services.readSecrets, 'read'),
+      load(services.readSettings, 'read'),
+      load(services.readLog, 'logs', {
+        tail: '200',
+        ...(search === '' ? {} : { search }),
+        ...(run === '' ? {} : { run }),
+      }),
+      load(services.readCrashes, 'logs'),
+      load(services.readTokens, 'owner'),
+      load(services.readNotifications, 'read'),
+      load(services.readAccess, 'read'),
+      load(services.readTasks, 'read'),
+      load(services.readRuns, 'read'),
+      load(services.readFigures, 'read', { range: readFigureRange(readField(visit.query, 'range')) }),
+    ]);
   const actionNames = [...services.actions].filter(([, { scope }]) => scope === undefined || allowed.has(scope));
   const content: ManageContent = {
-    ...{ slug, app, audit, secrets, settings, access, log, crashes, tokens, notifications, tasks, runs },
+    ...{ slug, app, audit, figures, secrets, settings, access, log, crashes, tokens, notifications, tasks, runs },
     ...{ search, run, problem, shown },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,

@@ -1,7 +1,8 @@
-// What the author's page of an app shows: control, releases, secrets, settings, log, crashes, the audit log and the end.
+// What the author's page of an app shows: control, releases, figures, secrets, settings, log, crashes, the audit log and the end.
 import { type Html, html } from '../http/index.ts';
 import { type ActionName, type ManageContent, renderAction, renderHidden } from './manage-content.ts';
 import { renderAccess, renderTokens } from './manage-access.ts';
+import { renderFigures } from './manage-figures.ts';
 import { renderNotifications } from './manage-notifications.ts';
 import type { Page } from './page.ts';
 import {
@@ -46,11 +47,11 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
       <p class="actions">
         <a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${text.manage.publicPage}</a>
       </p>
-      ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderTasks(content, visit)}
-      ${renderLog(content, visit)} ${renderCrashes(content, visit)} ${renderSecrets(content, visit)}
-      ${renderSettings(content, visit)} ${renderHook(content, visit)} ${renderNotifications(content, visit)}
-      ${renderAccess(content, visit)} ${renderTokens(content, visit)} ${renderAudit(content, visit)}
-      ${renderEnd(content, visit)}
+      ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderFigures(content, visit)}
+      ${renderTasks(content, visit)} ${renderLog(content, visit)} ${renderCrashes(content, visit)}
+      ${renderSecrets(content, visit)} ${renderSettings(content, visit)} ${renderHook(content, visit)}
+      ${renderNotifications(content, visit)} ${renderAccess(content, visit)} ${renderTokens(content, visit)}
+      ${renderAudit(content, visit)} ${renderEnd(content, visit)}
       <form method="post" action="${content.path}">
         <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
       </form>`,
