@@ -15,6 +15,7 @@ import {
   suspend,
 } from './commands/apps.ts';
 import { buildLog, logs, plan, submit, verify } from './commands/builds.ts';
+import { figures } from './commands/figures.ts';
 import {
   notificationsAdd,
   notificationsEvents,
@@ -36,6 +37,7 @@ export const commands: readonly Command[] = [
   logout,
   status,
   logs,
+  figures,
   buildLog,
   open,
   releases,
