@@ -55,7 +55,7 @@ function project({
       // In the order in which they are written, as a reader expects.
       sequence: { hooks: 'list', groupOrder: group },
       globalSetup: [...globalSetup],
-      setupFiles: isolate ? ['test/support/compile-cache.ts'] : [],
+      setupFiles: ['test/support/compile-cache.ts'],
       /** Node itself imports the files: stack traces, import.meta, workers and child processes are those of production. */
       experimental: { viteModuleRunner: false, nodeLoader: false },
     },

@@ -1,9 +1,11 @@
 // Finds the app of a host name, and the addresses at which its pods take requests.
-import { readAccessPolicy, type AccessPolicy } from '../crds/access.ts';
+import { locked, readAccessPolicy, type AccessPolicy } from '../crds/access.ts';
 import { findPins, readSettings, resolveSpec } from '../crds/effective-settings.ts';
 import { hostedApp, type HostedApp, type StoredHostedApp } from '../crds/hosted-app.ts';
+import { chooseDomainOwner, type DomainStatus, domainStatuses, listServedDomains } from '../crds/domains.ts';
 import { computePodStartMs, listComponents, listRunningComponents } from '../crds/components.ts';
 import { annotations, group, kind, labels, parseHostLabel, plural, version } from '../crds/names.ts';
+import { previewOf } from '../crds/previews.ts';
 import { parsePodComponents, type PodComponent } from '../crds/routes.ts';
 import type { IdleState } from '../crds/status.ts';
 import { defineResource, type KubeObject, type ObjectMeta, type Store } from '../lib/kubernetes/index.ts';
@@ -36,6 +38,7 @@ export interface Directory {
 }
 
 export interface DirectoryOptions {
+  /** With {@link appIndexers}. */
   readonly apps: Store<AppView>;
   /** With the index {@link byApp}. */
   readonly pods: Store<PodView>;
@@ -45,6 +48,14 @@ export interface DirectoryOptions {
 
 /** Longer than a pod takes to end. */
 const retiredMs = 45_000;
+
+/** Indexes of apps: by own domain, and previews by the app that they belong to. A preview has no own domains. */
+const byDomain = 'domain';
+const byPreviewed = 'previewed';
+export const appIndexers = {
+  [byDomain]: ({ view }: AppView): readonly string[] => (view.previewOf === undefined ? listServedDomains(view) : []),
+  [byPreviewed]: ({ view }: AppView): readonly string[] => [view.previewOf ?? []].flat(),
+};
 
 /** Index of pods. */
 export const byApp = 'app';
@@ -56,7 +67,13 @@ export function createDirectory({ apps, pods, namespace, domain }: DirectoryOpti
    * cache does not show it yet.
    */
   const retired = new Map<string, number>();
-  const get = (name: string): AppView | undefined => apps.get(`${namespace}/${name}`);
+  const get = (name: string): AppView | undefined => {
+    const app = apps.get(`${namespace}/${name}`);
+    if (app?.view.previewOf === undefined) return app;
+    // A preview admits the visitors of its app. Without its app, it admits nobody.
+    const shown = apps.get(`${namespace}/${app.view.previewOf}`);
+    return { ...app, view: { ...app.view, access: shown === undefined ? locked : shown.view.access } };
+  };
 
   apps.subscribe((change) => {
     if (change.type !== 'updated' || change.object.view.idle?.state !== 'Asleep') return;
@@ -72,7 +89,11 @@ export function createDirectory({ apps, pods, namespace, domain }: DirectoryOpti
     get,
     find(host = '') {
       const name = host.replace(/:\d{1,5}$/, '').toLowerCase();
-      if (!name.endsWith(`.${domain}`)) return undefined;
+      if (!name.endsWith(`.${domain}`)) {
+        const owners = apps.listByIndex(byDomain, name).map((app) => ({ app, status: app.view }));
+        const owner = chooseDomainOwner(owners, name)?.app;
+        return owner === undefined ? undefined : { app: owner, subdomain: undefined };
+      }
       const label = name.slice(0, -domain.length - 1);
       const app = get(label);
       if (app !== undefined) return { app, subdomain: undefined };
@@ -91,8 +112,9 @@ export function createDirectory({ apps, pods, namespace, domain }: DirectoryOpti
       return ready.length > 0 ? ready : backends;
     },
     subscribe(changed) {
-      apps.subscribe(({ object }) => {
-        changed(object.metadata.name);
+      apps.subscribe(({ object: { metadata } }) => {
+        changed(metadata.name);
+        for (const preview of apps.listByIndex(byPreviewed, metadata.name)) changed(preview.metadata.name);
       });
       pods.subscribe(({ object }) => {
         changed(object.view.app);
@@ -123,8 +145,12 @@ export interface AppView extends KubeObject {
     readonly healthPath: string | undefined;
     readonly startupMs: number;
     readonly failure: WakeFailure | undefined;
-    /** Who may visit it; undefined: anyone. */
+    /** Who may visit it; undefined: anyone. Of a preview, the directory answers with that of its app. */
     readonly access: AccessPolicy | undefined;
+    /** Own domains. */
+    readonly domains: readonly DomainStatus[] | undefined;
+    /** The app that it is a preview of; empty if that cannot be read. */
+    readonly previewOf: string | undefined;
   };
 }
 
@@ -160,12 +186,19 @@ function pickObjectMeta({ name, namespace = '', uid, resourceVersion, creationTi
 export function toAppView(object: KubeObject): AppView {
   const { apiVersion, metadata } = object;
   const { data } = hostedApp.safeParse(object);
-  const { spec } = object as KubeObject & { readonly spec?: { readonly control?: unknown } };
-  const access = readAccessPolicy(spec?.control);
+  const { spec, status } = object as KubeObject & {
+    readonly spec?: { readonly control?: unknown; readonly previewOf?: unknown };
+    readonly status?: { readonly domains?: unknown };
+  };
+  const own = {
+    access: readAccessPolicy(spec?.control),
+    domains: domainStatuses.safeParse(status?.domains).data,
+    previewOf: spec?.previewOf === undefined ? undefined : (previewOf.safeParse(spec.previewOf).data?.app ?? ''),
+  };
   const view =
     data === undefined
-      ? { ...unread, title: metadata.name, access }
-      : { ...readView({ ...data, pinned: findPins((object as unknown as StoredHostedApp).spec) }), access };
+      ? { ...unread, title: metadata.name, ...own }
+      : { ...readView({ ...data, pinned: findPins((object as unknown as StoredHostedApp).spec) }), ...own };
   return { apiVersion, kind: object.kind, metadata: pickObjectMeta(metadata), view };
 }
 
@@ -178,7 +211,7 @@ const unread = {
   failure: undefined,
 };
 
-function readView(app: HostedApp): Omit<AppView['view'], 'access'> {
+function readView(app: HostedApp): Omit<AppView['view'], 'access' | 'domains' | 'previewOf'> {
   const { metadata, status = {} } = app;
   const resolved = resolveSpec(app, readSettings(status.built?.settings));
   const { run, listing } = resolved;

@@ -21,7 +21,16 @@ import { createLog } from '../lib/telemetry.ts';
 import { createSessions } from './access.ts';
 import { createActivity, createControlServer } from './activity.ts';
 import { environment } from './config.ts';
-import { apps, createDirectory, podIndexers, pods, podSelector, toAppView, toPodView } from './directory.ts';
+import {
+  appIndexers,
+  apps,
+  createDirectory,
+  podIndexers,
+  pods,
+  podSelector,
+  toAppView,
+  toPodView,
+} from './directory.ts';
 import { createActivatorMetrics, createGate } from './gate.ts';
 import { createProxy } from './proxy.ts';
 
@@ -38,7 +47,7 @@ const connection = account === undefined ? await readDefaultConnection() : await
 const client = createClient(connection, { userAgent: 'moorage-activator' });
 const shared = { client, namespace, log, metrics: getRuntimeMetrics(registry) };
 const reflectors = {
-  apps: createReflector({ ...shared, resource: apps, transform: toAppView }),
+  apps: createReflector({ ...shared, resource: apps, indexers: appIndexers, transform: toAppView }),
   pods: createReflector({
     ...shared,
     resource: pods,

@@ -74,7 +74,10 @@ const api = createApi({
     ...process.env,
     MOORAGE_RECEIPT_KEY: receiptKey === '' ? readOrCreateSecret('receipt-key.pem', createReceiptKey) : receiptKey,
   }),
-  apps: { apps: { get: () => undefined, listAll: () => [] }, site: { domain: 'localhost', port } },
+  apps: {
+    apps: { get: () => undefined, listAll: () => [], listPreviews: () => [] },
+    site: { domain: 'localhost', port },
+  },
   findModelApp: () => undefined,
   submitting: createSubmitWithoutCluster(baseUrl),
   fetcher: new GuardedFetcher(readFetchConfig()),

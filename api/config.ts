@@ -19,6 +19,8 @@ export interface ApiConfig {
   readonly baseUrl: string;
   /** Where apps answer. */
   readonly site: AppsSite;
+  /** Whether apps can have own domains. */
+  readonly offersDomains: boolean;
   readonly appsNamespace: string;
   readonly buildsNamespace: string;
   /** Where the API and the activator are. */
@@ -59,6 +61,7 @@ export const environment = z.object({
     .optional()
     .describe('An app answers at https://<app>.<domain>. Defaults to MOORAGE_BASE_DOMAIN.'),
   MOORAGE_EXTERNAL_PORT: installationSettings.externalPort,
+  MOORAGE_DOMAINS_ISSUER: installationSettings.domainsIssuer,
   MOORAGE_APPS_NAMESPACE: installationSettings.appsNamespace,
   POD_NAMESPACE: z.string().default('moorage-system').describe('Namespace of the API.'),
   MOORAGE_BUILDS_NAMESPACE: installationSettings.buildsNamespace,
@@ -140,6 +143,7 @@ export function readApiConfig(variables: NodeJS.ProcessEnv = process.env): ApiCo
     internalPort: read.MOORAGE_INTERNAL_PORT,
     baseUrl: new URL(`https://${read.MOORAGE_BASE_DOMAIN}:${read.MOORAGE_EXTERNAL_PORT}`).origin,
     site: { domain: read.MOORAGE_APPS_DOMAIN ?? read.MOORAGE_BASE_DOMAIN, port: read.MOORAGE_EXTERNAL_PORT },
+    offersDomains: read.MOORAGE_DOMAINS_ISSUER !== undefined,
     appsNamespace: read.MOORAGE_APPS_NAMESPACE,
     buildsNamespace: read.MOORAGE_BUILDS_NAMESPACE,
     systemNamespace: read.POD_NAMESPACE,

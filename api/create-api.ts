@@ -24,6 +24,7 @@ import {
   type SignInProvider,
   startApps,
   startAuthorSide,
+  type AppIndex,
 } from './apps/index.ts';
 import { formatMoney } from './billing/index.ts';
 import { type Catalog, type SourceGuide, startCatalog } from './catalog/index.ts';
@@ -75,7 +76,9 @@ export interface ApiOptions {
   readonly receipts?: ReceiptSettings;
   readonly revenue?: RevenueSettings;
   /** Hosted apps: how they are found and where they answer inside the cluster. */
-  readonly apps: Omit<DirectoryOptions, 'baseUrl'>;
+  readonly apps: Omit<DirectoryOptions, 'baseUrl' | 'apps'> & {
+    readonly apps: Pick<AppIndex, 'get' | 'listAll' | 'listPreviews'>;
+  };
   /** Which app may ask models on /v1. */
   readonly findModelApp: ModelsOptions['findApp'];
   /** Endpoints by which repositories are submitted. */

@@ -106,6 +106,7 @@ const api = createApi({
           writeControl: createControlWriter({ client, apps }),
           createSecret: createSecretCreator(client),
           maximumReplicas: config.authorReplicas,
+          offersDomains: config.offersDomains,
           mail,
           logs: {
             client,

@@ -55,7 +55,7 @@ const frame = z.strictObject({
         .boolean()
         .default(true)
         .describe(
-          'Create both namespaces. If false, they must exist, with the Pod Security labels that NOTES.txt lists.',
+          'Create the namespaces. If false, they must exist, with the Pod Security labels that NOTES.txt lists.',
         ),
     })
     .prefault({}),
@@ -71,6 +71,7 @@ const frame = z.strictObject({
   apps: apps.prefault({}),
   services: services.prefault({}).describe('Databases and stores for apps (spec.services).'),
   submissions: z.strictObject({}).prefault({}),
+  previews: z.strictObject({}).prefault({}).describe('Previews of pull requests and branches.'),
   operator: z.strictObject(workload).prefault({
     replicas: 2,
     resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '512Mi' } },
@@ -134,6 +135,7 @@ const frame = z.strictObject({
   receipts: receipts.prefault({}).describe('The key that signs days of the ledger, charges and statements.'),
   mail: mail.prefault({}).describe('Mails to authors about their apps.'),
   signIn: signIn.prefault({}),
+  domains: z.strictObject({}).prefault({}).describe('Own domains of apps.'),
   prices: z.strictObject({}).prefault({}).describe('What uses, calls, tools and models cost whom.'),
   revenue: z.strictObject({}).prefault({}).describe('Statements of authors.'),
   postgres: postgres.prefault({}),

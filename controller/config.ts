@@ -78,6 +78,7 @@ function toInstallationConfig(read: z.output<typeof operatorEnvironment>): Insta
       namespaceLabels: read.MOORAGE_GATEWAY_NAMESPACE_LABELS,
       hstsSeconds: read.MOORAGE_HSTS_SECONDS,
     },
+    domains: toDomains(read),
     registry: {
       host: read.MOORAGE_REGISTRY_HOST,
       insecure: read.MOORAGE_REGISTRY_INSECURE,
@@ -130,6 +131,7 @@ function toInstallationConfig(read: z.output<typeof operatorEnvironment>): Insta
       },
     },
     idle: read.MOORAGE_ACTIVATOR ? { after: read.MOORAGE_APPS_IDLE_AFTER } : undefined,
+    previews: { limit: read.MOORAGE_PREVIEWS_LIMIT, canSleep: read.MOORAGE_ACTIVATOR },
     ownershipSecret: read.MOORAGE_APP_TOKEN_SECRET,
     expireMs: read.MOORAGE_APPS_EXPIRE_AFTER === 0 ? undefined : read.MOORAGE_APPS_EXPIRE_AFTER,
     keepDataMs: read.MOORAGE_APPS_KEEP_DATA_FOR,
@@ -144,6 +146,21 @@ function toModels({
   MOORAGE_APP_TOKEN_SECRET: tokenSecret,
 }: z.output<typeof operatorEnvironment>): InstallationConfig['run']['models'] {
   return baseUrl === undefined || tokenSecret === undefined ? undefined : { baseUrl, tokenSecret };
+}
+
+function toDomains(read: z.output<typeof operatorEnvironment>): InstallationConfig['domains'] {
+  const { MOORAGE_DOMAINS_ISSUER: issuer } = read;
+  if (issuer === undefined) return undefined;
+  return {
+    namespace: read.MOORAGE_DOMAINS_NAMESPACE,
+    issuer: { kind: read.MOORAGE_DOMAINS_ISSUER_KIND, name: issuer },
+    gatewayClass: read.MOORAGE_GATEWAY_CLASS,
+    httpsPort: read.MOORAGE_GATEWAY_HTTPS_PORT,
+    resolvers: read.MOORAGE_DOMAINS_RESOLVERS,
+    platform: [read.MOORAGE_BASE_DOMAIN, read.MOORAGE_APPS_DOMAIN],
+    intervalMs: read.MOORAGE_DOMAINS_INTERVAL,
+    graceMs: read.MOORAGE_DOMAINS_GRACE,
+  };
 }
 
 /** Reported only where both are set. */

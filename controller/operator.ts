@@ -21,6 +21,7 @@ import { createActivatorPool, createActivityRecord, createActivityTask } from '.
 import { byApp, createCaches } from './reconcile/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
 import type { InstallationConfig } from './reconcile/installation-config.ts';
+import { createPreviewController } from './previews/previews.ts';
 import { createRetentionTask } from './retention/retention.ts';
 import { createPruner } from './space/pruner.ts';
 import { createDiskMetrics, createDiskReader, createSpace, createSpaceMetrics } from './space/space.ts';
@@ -88,6 +89,7 @@ export async function runOperator(): Promise<void> {
     pruner: prune ? pruner : undefined,
   });
   manager.add(apps);
+  manager.add(createPreviewController({ client, apps: caches.apps, config, resyncMs, log, registry }));
   manager.addLeaderTask(
     'retention',
     createRetentionTask({

@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { installationSettings } from '../crds/installation-settings.ts';
+import { maximumPreviews } from '../crds/previews.ts';
 import { idleAfter } from '../crds/values.ts';
 import { count, flag, internalPort, list, secret } from '../lib/config.ts';
 import { allowEmpty, defineSetting, type Kind, kinds, valueTypes } from '../lib/settings.ts';
@@ -56,6 +57,7 @@ export const operatorEnvironment = z.object({
     .string()
     .default('moorage-apps.localhost')
     .describe('An app answers at https://<app>.<domain>.'),
+  MOORAGE_BASE_DOMAIN: z.string().default('moorage.localhost').describe('Domain of the API, which no app gets.'),
   MOORAGE_EXTERNAL_PORT: installationSettings.externalPort,
   MOORAGE_INTERNAL_PORT: internalPort,
   MOORAGE_APPS_NAMESPACE: installationSettings.appsNamespace,
@@ -321,6 +323,12 @@ export const operatorEnvironment = z.object({
   MOORAGE_ACTIVATOR: flag
     .default(false)
     .describe('true: there is an activator, so apps that ask for it are put to rest when they are not used.'),
+  MOORAGE_PREVIEWS_LIMIT: defineSetting(kinds.number({ min: 0, max: maximumPreviews }), {
+    value: 'previews.limit',
+    default: maximumPreviews,
+    description:
+      'Maximum number of previews of an app, whatever its moorage.yaml says. 0: no app has previews. Previews need an activator, since they sleep while they are not used.',
+  }),
   MOORAGE_ACTIVITY_INTERVAL: defineSetting(kinds.duration, {
     value: 'activator.interval',
     default: '5s',
@@ -350,6 +358,38 @@ export const operatorEnvironment = z.object({
     description:
       'max-age of Strict-Transport-Security, which has browsers use https alone for the API and for each app. Set it, to 31536000 at last, once the certificate is of a public issuer: for that long a browser refuses a site whose certificate it does not trust. With 0 there is no such header.',
   }),
+  MOORAGE_DOMAINS_ISSUER: installationSettings.domainsIssuer,
+  MOORAGE_DOMAINS_ISSUER_KIND: defineSetting(kinds.choice(['ClusterIssuer', 'Issuer']), {
+    value: 'domains.issuerKind',
+    default: 'ClusterIssuer',
+    description: 'Kind of that issuer. An Issuer must be in the namespace of the domains.',
+  }),
+  MOORAGE_DOMAINS_NAMESPACE: defineSetting(name, {
+    value: 'namespaces.domains',
+    default: 'moorage-domains',
+    description: 'Namespace of the Gateways and certificates of own domains. It exists only if domains.issuer is set.',
+  }),
+  MOORAGE_DOMAINS_RESOLVERS: defineSetting(
+    kinds.list(z.string().regex(/^(([0-9]{1,3}[.]){3}[0-9]{1,3}|[0-9a-fA-F:]*:[0-9a-fA-F:]+)$/), list),
+    {
+      value: 'domains.resolvers',
+      default: [],
+      description:
+        'Addresses of the DNS servers that are asked for the proof of a domain, on port 53. If empty, those of the pod. Use resolvers that validate DNSSEC.',
+    },
+  ),
+  MOORAGE_DOMAINS_INTERVAL: defineSetting(kinds.duration, {
+    value: 'domains.interval',
+    default: '1h',
+    description: 'How often the proof of a domain is checked again.',
+  }),
+  MOORAGE_DOMAINS_GRACE: defineSetting(kinds.duration, {
+    value: 'domains.grace',
+    default: '72h',
+    description: 'How long an app keeps a domain whose proof is gone.',
+  }),
+  MOORAGE_GATEWAY_CLASS: z.string().default('traefik').describe('GatewayClass of the Gateways of own domains.'),
+  MOORAGE_GATEWAY_HTTPS_PORT: count.max(65_535).default(443).describe('Port of their listeners.'),
   MOORAGE_PROBE_TOKEN: secret
     .optional()
     .describe('Secret that probes of apps show to the activator, so that they wake none.'),

@@ -59,6 +59,9 @@ type StoredAccess = z.output<typeof stored>;
 export type AccessCredential =
   { readonly kind: 'key'; readonly hash: string } | { readonly kind: 'password'; readonly hash: string };
 
+/** No visitor is admitted. */
+export const locked: AccessPolicy = { mode: 'locked', credentials: [] };
+
 /** Undefined: anyone may visit the app. */
 export interface AccessPolicy {
   /** `locked`: it could not be read, so no visitor is admitted. */
@@ -78,7 +81,7 @@ export function isProtected({ control }: { readonly control?: { readonly access?
 export function readAccessPolicy(control: unknown): AccessPolicy | undefined {
   if (control === undefined || control === null) return undefined;
   const { success, data } = stored.safeParse(control);
-  if (!success) return { mode: 'locked', credentials: [] };
+  if (!success) return locked;
   return data.access === undefined ? undefined : { mode: data.access, credentials: listCredentials(data) };
 }
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { parseDuration } from '../lib/values.ts';
 import { services as servicesField } from './backing-services.ts';
 import { authorComponents, hasProcessFields, isRunning, onlyInComponents } from './components.ts';
+import { previews } from './previews.ts';
 import { agents, author, build, listing, run, source, metering } from './hosted-app.ts';
 import { explainSchedule, findSharedName, tasks } from './tasks.ts';
 import { declaredMcp, quantity, parseQuantityValue } from './values.ts';
@@ -165,6 +166,13 @@ const manifestFields = z.strictObject({
     .optional(),
   mcp: declaredMcp.optional(),
   metering: z.strictObject({ free: metering.shape.free.unwrap().optional() }).optional(),
+  previews: z
+    .strictObject({
+      pullRequests: previews.shape.pullRequests.unwrap().optional(),
+      branches: previews.shape.branches.unwrap().optional(),
+      limit: previews.shape.limit.unwrap().optional(),
+    })
+    .optional(),
   listing: z
     .strictObject({
       title: listing.shape.title,

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { omitUndefined, parseDuration } from '../lib/values.ts';
 import type { Control } from './control.ts';
 import { strategies } from './languages.ts';
+import { previewLabelPattern } from './names.ts';
 import {
   addRules,
   appVariable,
@@ -18,6 +19,7 @@ import {
   relativePath,
   secretReference,
   stageName,
+  toCelString,
   variable,
   volume,
 } from './values.ts';
@@ -36,6 +38,9 @@ export const componentName = addRules(z.string().max(30), createNameRule('the na
   isValid: (name) => name !== onlyComponent && name !== 'localhost',
   message: 'app and localhost are reserved; give the component another name',
 });
+
+const previewPattern = `^${previewLabelPattern}$`;
+const previewExpression = new RegExp(previewPattern);
 
 const routePath = addRules(
   z.string().max(100),
@@ -59,7 +64,11 @@ const route = addRules(
       .max(12)
       .optional()
       .describe('Other paths whose requests go to it too, such as /ws. They are never removed.'),
-    subdomain: addRules(z.string().max(15), createNameRule('subdomain'))
+    subdomain: addRules(z.string().max(15), createNameRule('subdomain'), {
+      cel: `!self.matches(${toCelString(previewPattern)})`,
+      isValid: (text) => !previewExpression.test(text),
+      message: 'subdomain cannot be like pr-1, mr-1 or br-name, which are those of previews; choose another one',
+    })
       .optional()
       .describe('The component has a host name of its own, <app>--<subdomain>, in addition to that of the app.'),
   }),

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { omitUndefined } from '../lib/values.ts';
 import { accessFields } from './access.ts';
+import { ownDomains } from './domains.ts';
 import type { StoredSpec } from './hosted-app.ts';
 import { runRequests } from './tasks.ts';
 import {
@@ -69,6 +70,9 @@ export const control = z.strictObject({
   runs: runRequests
     .optional()
     .describe('Runs of tasks and commands that the author has requested. Each is started once.'),
+  domains: ownDomains
+    .optional()
+    .describe('Own domains of the app. It answers at each once DNS proves it, where this installation offers that.'),
 });
 export type Control = z.output<typeof control>;
 

@@ -2,7 +2,16 @@
 import { z } from 'zod';
 import { manifestFile } from './app-manifest.ts';
 import { isMergedByName, layeredFields } from './effective-settings.ts';
-import { group, kind, plural, slugPattern, version, reservedPattern, reservedSlugs } from './names.ts';
+import {
+  group,
+  kind,
+  plural,
+  previewNamePattern,
+  slugPattern,
+  version,
+  reservedPattern,
+  reservedSlugs,
+} from './names.ts';
 import { spec, status } from './hosted-app.ts';
 import { toCelString, type Validation } from './values.ts';
 
@@ -105,10 +114,15 @@ const nameRules: readonly (Validation & { fieldPath: string; optionalOldSelf?: b
   {
     fieldPath: '.metadata.name',
     // Of new apps only: one that has its name already keeps it when the list grows.
-    rule: `oldSelf.hasValue() || !(self.metadata.name in [${[...reservedSlugs].sort().map(toCelString).join(', ')}] || self.metadata.name.matches(${toCelString(reservedPattern)}))`,
+    rule: `oldSelf.hasValue() || has(self.spec.previewOf) || !(self.metadata.name in [${[...reservedSlugs].sort().map(toCelString).join(', ')}] || self.metadata.name.matches(${toCelString(reservedPattern)}))`,
     optionalOldSelf: true,
     message:
       'metadata.name is a subdomain of the platform itself, one that programs or people trust by its name, or has two hyphens in a row, which come between an app and its component; choose another name',
+  },
+  {
+    fieldPath: '.metadata.name',
+    rule: `!has(self.spec.previewOf) || self.metadata.name.matches(${toCelString(previewNamePattern)})`,
+    message: 'the name of a preview is that of its app, two hyphens, and pr-, mr- or br- with what it shows',
   },
 ];
 

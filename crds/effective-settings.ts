@@ -18,6 +18,7 @@ import {
 } from './hosted-app.ts';
 import { ownershipFile } from '../lib/ownership-file.ts';
 import { applyControl } from './control.ts';
+import { limitPreviewDisk, type Previews } from './previews.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type EffectiveSetting = NonNullable<HostedAppStatus['effective']>[number];
@@ -60,7 +61,10 @@ export const layeredFields: readonly (readonly string[])[] = listFields(
 ).filter((path) => readAt(defaults, path) !== undefined);
 
 /** Fields that no CRD has ever filled in, since they are newer than that. */
-const neverStored: ReadonlySet<string> = new Set(['components', 'tasks']);
+const neverStored: ReadonlySet<string> = new Set([
+  ...['components', 'tasks'],
+  ...['previews.pullRequests', 'previews.branches', 'previews.limit'],
+]);
 
 /**
  * Whether a stored spec has every one of those fields. The CRD of earlier versions filled them all in, and people never
@@ -114,7 +118,10 @@ function setAt(fields: Fields, [name, ...rest]: readonly string[], value: unknow
  * The whole spec of an app: what its HostedApp sets, otherwise what its author has set through the API, otherwise what the
  * author's file says, otherwise the default.
  */
-export function resolveSpec(stored: ResolvableApp, settings: ReportedSettings | undefined): HostedAppSpec {
+export function resolveSpec(stored: ResolvableApp, reported: ReportedSettings | undefined): HostedAppSpec {
+  // The commit of a preview may be a stranger's.
+  const isLimited = stored.spec.previewOf !== undefined && reported !== undefined;
+  const settings = isLimited ? limitPreviewSettings(reported) : reported;
   const app = { ...stored, spec: applyControl(stored.spec) };
   const spec = app.spec as Fields;
   const pins = settings === undefined ? [] : (app.pinned ?? findPins(app.spec));
@@ -131,6 +138,28 @@ export function resolveSpec(stored: ResolvableApp, settings: ReportedSettings | 
   const secrets = [...merged.run.secrets, ...(merged.control?.secrets ?? [])];
   const isFree = ({ name }: { name: string }): boolean => !secrets.some((secret) => secret.name === name);
   return env.every(isFree) ? merged : { ...merged, run: { ...merged.run, env: env.filter(isFree) } };
+}
+
+/** The settings of a commit that count in its preview: how it is built and runs, without what is scheduled. */
+function limitPreviewSettings(settings: ReportedSettings): ReportedSettings {
+  const { source, build, run, components, mcp, platform } = settings;
+  const limit = <Item extends { volumes?: { size: string }[] | undefined }>(item: Item): Item => ({
+    ...item,
+    volumes: item.volumes?.map((volume) => ({ ...volume, size: limitPreviewDisk(volume.size) })),
+  });
+  return {
+    ...{ source, build, mcp, platform },
+    run: run && limit(run),
+    components: components?.filter(({ kind }) => kind !== 'cron').map(limit),
+  };
+}
+
+/** Which previews an app asks for. A branch or commit that was submitted may be a stranger's, so its file does not count. */
+export function readPreviews(
+  app: ResolvableApp & { readonly status?: Pick<HostedAppStatus, 'settings'> | undefined },
+): Previews {
+  const isDefaultBranch = app.spec.source.revision === undefined;
+  return resolveSpec(app, isDefaultBranch ? readSettings(app.status?.settings?.values) : undefined).previews;
 }
 
 /** The settings without the record of where they come from. */

@@ -37,6 +37,9 @@ export const operatorFields: readonly string[] = [
   'author.share',
   // Data that is kept after its app fills disks until someone deletes it.
   'deletionPolicy',
+  // A preview runs the code of strangers under the name of another app.
+  'previewOf.app',
+  'previewOf.reference',
   // A suspended app takes its name and serves nothing.
   'suspend',
 ];

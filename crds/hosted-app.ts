@@ -4,6 +4,7 @@ import { services } from './backing-services.ts';
 import { components, hasProcessFields, onlyInComponents } from './components.ts';
 import { control } from './control.ts';
 import { strategies } from './languages.ts';
+import { previewOf, previewRule, previews } from './previews.ts';
 import { status } from './status.ts';
 import { findSharedName, tasks } from './tasks.ts';
 import {
@@ -389,6 +390,12 @@ const specFields = z.strictObject({
     .describe(
       'Information given with the first submission of the repository. Anyone can submit, so it is unverified: the HostedApp and the author override it.',
     ),
+  previews: previews
+    .prefault({})
+    .describe('Which pull requests and branches of the repository get a preview, which runs next to the app.'),
+  previewOf: previewOf
+    .optional()
+    .describe('Set if this is a preview of another app. The operator creates, changes and deletes previews.'),
   deletionPolicy: z
     .enum(['Delete', 'Retain'])
     .default('Delete')
@@ -417,6 +424,7 @@ export const spec = addRules(
       list.length === 0 || !hasProcessFields({ run: own, build: ownBuild, mcp: ownMcp }),
     message: onlyInComponents,
   },
+  previewRule,
   {
     cel: `!has(self.components) || !has(self.run) || !has(self.run.replicas) || self.run.replicas <= 1 || self.components.all(one, !has(one.volumes) || one.volumes.size() == 0)`,
     isValid: ({ components: list, run: { replicas } }) =>

@@ -7,6 +7,12 @@ import { subnets } from '../lib/subnets.ts';
 const hosts = list.transform((names) => names.map((name) => name.toLowerCase()));
 
 export const installationSettings = {
+  domainsIssuer: defineSetting(kinds.optional(kinds.text(valueTypes.name, z.string())), {
+    value: 'domains.issuer',
+    description:
+      'Issuer of cert-manager that signs the certificates of own domains of apps. If empty, authors cannot add domains.',
+    omitEmpty: true,
+  }),
   externalPort: defineSetting(kinds.port, {
     value: 'externalPort',
     default: 443,

@@ -29,6 +29,8 @@ export const labels = {
   service: 'moorage.dev/service',
   /** On what holds data of an app (claims, generated Secrets): its owner, as the operator's dataIdentity makes it. */
   data: 'moorage.dev/data',
+  /** On the HTTPRoute and the Gateway of an app's own domain. Its value only says that it is one. */
+  domain: 'moorage.dev/domain',
   /** On a namespace whose HTTPRoutes the Gateway accepts. */
   routes: 'moorage.dev/routes',
   /** Standard labels. */
@@ -182,6 +184,15 @@ export function formatAppHost(app: string, { domain }: AppsSite): string {
 /** Separates an app from a subdomain of it in a host name, which stays one label: a certificate for *.<domain> covers it. */
 const subdomainMark = '--';
 
+/** Separates an app from the reference that a preview of it shows, in the name of the preview. */
+export const previewMark = '--';
+
+/** The second part of a preview's name: of a pull request, a merge request or a branch. No component has such a subdomain. */
+export const previewLabelPattern = '((pr|mr)-[1-9][0-9]*|br-[a-z0-9]+(-[a-z0-9]+)*)';
+
+/** The form of a preview's name, which no app can have. */
+export const previewNamePattern = `^[a-z][a-z0-9]*(-[a-z0-9]+)*--${previewLabelPattern}$`;
+
 /** First label of the host name of a component that has its own. */
 export function formatSubdomainLabel(app: string, subdomain: string): string {
   return `${app}${subdomainMark}${subdomain}`;
@@ -195,9 +206,15 @@ export function addSubdomain(address: string, subdomain: string | undefined): st
   });
 }
 
-/** The app and the subdomain in the first label of a host name. An app of an earlier version may have a name with "--". */
+const previewHostExpression = new RegExp(`^.+?--${previewLabelPattern}(?=--|$)`);
+
+/**
+ * The app or preview, and the subdomain, in the first label of a host name. An app of an earlier version may have a name
+ * with "--".
+ */
 export function parseHostLabel(label: string): { readonly app: string; readonly subdomain: string | undefined } {
-  const at = label.indexOf(subdomainMark);
+  const preview = previewHostExpression.exec(label)?.[0];
+  const at = preview === undefined ? label.indexOf(subdomainMark) : label.indexOf(subdomainMark, preview.length);
   return at < 0
     ? { app: label, subdomain: undefined }
     : { app: label.slice(0, at), subdomain: label.slice(at + subdomainMark.length) };

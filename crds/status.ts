@@ -1,5 +1,6 @@
 // Defines the status of a HostedApp: every field that the operator writes, from conditions to releases and rest.
 import { z } from 'zod';
+import { domainStatuses } from './domains.ts';
 import { strategies } from './languages.ts';
 import { taskStatus } from './tasks.ts';
 import { listBy, mcpTransports, timestamp } from './values.ts';
@@ -487,6 +488,7 @@ export const status = z.object({
     .describe('State of an app that rests when unused. Set while it is reached through the activator.'),
   ...rollout,
   ...taskStatus,
+  domains: domainStatuses.optional().describe('State of each own domain (spec.control.domains).'),
   components: z.array(componentStatus).max(8).optional().describe('State of each component, if the app lists any.'),
   services: z.array(serviceStatus).max(16).optional().describe("State of the app's backing services."),
   history: z.array(historyEntry).max(20).optional().describe('Past pipelines, newest first.'),

@@ -26,6 +26,8 @@ export const paths = {
   /** A kubectl that matches the cluster, for machines without one. */
   kubectl: join(local, 'kubectl'),
   authority: join(local, 'ca.crt'),
+  /** Signs the certificates of own domains of apps. */
+  domainsAuthority: join(local, 'domains-ca.crt'),
   /** State and logs of a kind cluster created from this checkout; removed by `down`. */
   kind: join(local, 'kind'),
   /** Addresses of the installation, for `npm run submit`. */

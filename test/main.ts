@@ -1,7 +1,7 @@
 // Runs the checks in stages and closes with one line that counts them all: `N passed, N failed`.
 import { execa } from 'execa';
 import { runProjects } from './projects.ts';
-import { type Chain, listStages, type Stage, type TestStage, type ToolStage } from './stages.ts';
+import { stages, type Stage, type TestStage, type ToolStage } from './stages.ts';
 import { line, nothing, sum, type Tally } from './tally.ts';
 
 const [command = 'check', ...patterns] = process.argv.slice(2);
@@ -40,23 +40,14 @@ async function runStage(stage: Stage): Promise<Tally> {
   return tally;
 }
 
-/** Whether the tests that follow still have a point, and what came of those that ran. */
-async function runChain(chain: Chain): Promise<{ readonly isOpen: boolean; readonly tally: Tally }> {
-  let tally = nothing;
-  for (const stage of chain) {
-    if (patterns.length > 0 && (stage.kind !== 'tests' || stage.patterns !== undefined)) continue;
-    const ran = await runStage(stage);
-    tally = sum(tally, ran);
-    if (stage.gate && ran.failed > 0) return { isOpen: false, tally };
-  }
-  return { isOpen: true, tally };
-}
-
 let total = nothing;
-for (const group of listStages(command)) {
-  const ended = await Promise.all(group.map(runChain));
-  total = sum(total, ...ended.map(({ tally }) => tally));
-  if (ended.some(({ isOpen }) => !isOpen)) break;
+for (const group of stages(command)) {
+  const wanted = group.filter(
+    (stage) => patterns.length === 0 || (stage.kind === 'tests' && stage.patterns === undefined),
+  );
+  const tallies = await Promise.all(wanted.map(runStage));
+  total = sum(total, ...tallies);
+  if (wanted.some(({ gate }, index) => gate && (tallies[index]?.failed ?? 1) > 0)) break;
 }
 process.stdout.write(`\n${total.failures.map((name) => `failed: ${name}\n`).join('')}${line(total)}\n`);
 process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);

@@ -19,6 +19,7 @@ export const longFiles: readonly string[] = [
       'author',
       'sleep',
       'app-manifest',
+      'previews',
       'components',
       'kinds',
       'tutorial',

@@ -82,23 +82,20 @@ const e2e: TestStage = {
 /** Takes the cluster down, so only where nobody wants to go on using it. */
 const last: TestStage = { kind: 'tests', name: 'teardown', projects: ['teardown'], limitMs: 5 * minutes, gate: false };
 
-/** Stages that run one after another, until one that is a gate fails. */
-export type Chain = readonly Stage[];
-
-/** Groups run one after another; the chains of one group run side by side. */
-const sets: Readonly<Record<string, readonly (readonly Chain[])[]>> = {
-  check: [[[changedSources], [relatedUnit]], [[treeUnit]]],
-  unit: [[[unit]]],
-  integration: [[[integration]]],
-  e2e: [[[cluster, e2e]]],
-  // Unit tests have limits of time of their own, so nothing runs beside them. End-to-end tests wait for the cluster almost
-  // half of the time, and integration tests use the processors meanwhile.
-  test: [[[sources]], [[unit]], [[cluster, e2e], [integration]]],
+/** Those of one group run side by side. */
+const sets: Readonly<Record<string, readonly (readonly Stage[])[]>> = {
+  check: [[changedSources, relatedUnit], [treeUnit]],
+  unit: [[unit]],
+  integration: [[integration]],
+  e2e: [[cluster], [e2e]],
+  // One after another: unit tests have limits of time of their own, and end-to-end tests would take the processors from
+  // integration tests, since all pods together weigh as much as eight processes.
+  test: [[sources], [unit], [integration], [cluster], [e2e]],
 };
 
-/** What a command runs; with CI set, `test` also proves that `down` leaves nothing. */
-export function listStages(command: string): readonly (readonly Chain[])[] {
+/** Stages of a command; with CI set, `test` also proves that `down` leaves nothing. */
+export function stages(command: string): readonly (readonly Stage[])[] {
   const set = sets[command];
   if (set === undefined) throw new Error(`no such set of checks: ${command}; one of ${Object.keys(sets).join(', ')}`);
-  return command === 'test' && process.env['CI'] !== undefined ? [...set, [[last]]] : set;
+  return command === 'test' && process.env['CI'] !== undefined ? [...set, [last]] : set;
 }

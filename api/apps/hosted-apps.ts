@@ -8,7 +8,9 @@ import {
   type KubeType,
   type Store,
 } from '../../lib/kubernetes/index.ts';
+import { chooseDomainOwner, listServedDomains } from '../../crds/domains.ts';
 import { group, kind, labels, plural, version } from '../../crds/names.ts';
+import { isOwnedBy } from '../../crds/previews.ts';
 import { sortAgain } from '../../lib/values.ts';
 import {
   parseAcceptedRepository,
@@ -32,23 +34,42 @@ const repositoryIndex = 'repository';
 const pathIndex = 'path';
 const callerIndex = 'caller';
 const networkIndex = 'network';
+const domainIndex = 'domain';
+const previewIndex = 'preview';
 
 /** The indexers for the store of {@link createAppIndex}. They read the spec, so that manually created apps are found too. */
 export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
-  [repositoryIndex]: (app) => [hashRepository(readRepository(app).url)],
-  [pathIndex]: (app) => [formatRepositoryPath(app)],
-  [callerIndex]: createLabelIndexer(labels.caller),
-  [networkIndex]: createLabelIndexer(labels.network),
+  [repositoryIndex]: skipPreviews((app) => [hashRepository(readRepository(app).url)]),
+  [pathIndex]: skipPreviews((app) => [formatRepositoryPath(app)]),
+  [callerIndex]: skipPreviews(createLabelIndexer(labels.caller)),
+  [networkIndex]: skipPreviews(createLabelIndexer(labels.network)),
+  [domainIndex]: skipPreviews(({ status }) => listServedDomains(status)),
+  [previewIndex]: ({ spec }) => (spec.previewOf === undefined ? [] : [spec.previewOf.app]),
 };
 
-/** Finds apps in the cache. If several have the same repository, the oldest one counts. */
+function skipPreviews(indexer: Indexer<App>): Indexer<App> {
+  return (app) => (isPreview(app) ? [] : indexer(app));
+}
+
+function isPreview({ spec }: App): boolean {
+  return spec.previewOf !== undefined;
+}
+
+/**
+ * Finds apps in the cache. If several have the same repository, the oldest one counts. Only `listPreviews` returns
+ * previews, so that no list, rank, tool, feed or account has them.
+ */
 export interface AppIndex {
   get(name: string): App | undefined;
+  /** Previews of the app, sorted by name, without those of an earlier app with its name. */
+  listPreviews(app: App): readonly App[];
   findByRepository(hash: string): App | undefined;
   /** Apps whose repository is `owner/name` on any host; case does not matter. */
   listByPath(owner: string, name: string): readonly App[];
   listByCaller(hash: string): readonly App[];
   listByNetwork(hash: string): readonly App[];
+  /** The app that answers at an own domain. */
+  findByDomain(domain: string): App | undefined;
   /** All apps, the oldest first. Returns the same array until an app changes. */
   listAll(): readonly App[];
   readonly size: number;
@@ -63,11 +84,20 @@ export interface AppIndex {
 /** Creates an index of the apps in one namespace, over a store that has {@link appIndexers}. */
 export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
   const toKey = (name: string): string => `${namespace}/${name}`;
+  const getListed = (name: string): App | undefined => {
+    const app = store.get(toKey(name));
+    return app === undefined || isPreview(app) ? undefined : app;
+  };
   /** Kept, because with thousands of apps a list spends most of its time sorting. */
   let sorted: readonly App[] = [];
   let version = -1;
   const listAll = (): readonly App[] => {
-    if (version !== store.version) sorted = sortAgain(sorted, store.list(namespace), compareAge);
+    if (version !== store.version)
+      sorted = sortAgain(
+        sorted,
+        store.list(namespace).filter((app) => !isPreview(app)),
+        compareAge,
+      );
     version = store.version;
     return sorted;
   };
@@ -89,14 +119,20 @@ export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
     stop();
   };
   return {
-    get: (name) => store.get(toKey(name)),
+    get: getListed,
+    listPreviews: (app) =>
+      store
+        .listByIndex(previewIndex, app.metadata.name)
+        .filter((preview) => isOwnedBy(preview, app))
+        .toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1)),
     findByRepository: (hash) => sortByAge(store.listByIndex(repositoryIndex, hash))[0],
     listByPath: (owner, name) => sortByAge(store.listByIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
     listByCaller: (hash) => store.listByIndex(callerIndex, hash),
     listByNetwork: (hash) => store.listByIndex(networkIndex, hash),
+    findByDomain: (domain) => chooseDomainOwner(store.listByIndex(domainIndex, domain), domain),
     listAll,
     get size() {
-      return store.size;
+      return listAll().length;
     },
     subscribe,
     async waitForApp(app, timeoutMs) {

@@ -243,6 +243,21 @@ export const unknownAccessKey: ProblemType = {
   description: 'The author has not created an access key of this name. `nearest` lists similar names.',
 };
 
+export const unknownDomain: ProblemType = {
+  slug: 'unknown-domain',
+  status: 404,
+  title: 'Unknown domain',
+  description: 'The author has not added this domain to the app. `nearest` lists similar names.',
+};
+
+export const domainsUnavailable: ProblemType = {
+  slug: 'domains-unavailable',
+  status: 503,
+  title: 'No own domains here',
+  description:
+    'This installation has no issuer for the certificates of own domains (domains.issuer of the chart). Apps answer below its domain only.',
+};
+
 export const releaseNotKept: ProblemType = {
   slug: 'release-not-kept',
   status: 422,

@@ -6,9 +6,11 @@ import type {
   appCrashesView,
   appLogView,
   auditView,
+  domainsView,
   figuresView,
   notificationsView,
   ownAppView,
+  previewsView,
   runsView,
   secretsView,
   settingsView,
@@ -31,6 +33,7 @@ export type OwnApp = z.output<typeof ownAppView>;
 export interface ManageContent {
   readonly slug: string;
   readonly app: OwnApp;
+  readonly previews: z.output<typeof previewsView> | undefined;
   readonly audit: z.output<typeof auditView> | undefined;
   readonly figures: z.output<typeof figuresView> | undefined;
   readonly secrets: z.output<typeof secretsView> | undefined;
@@ -38,6 +41,7 @@ export interface ManageContent {
   readonly log: z.output<typeof appLogView> | undefined;
   readonly crashes: z.output<typeof appCrashesView> | undefined;
   readonly access: z.output<typeof accessView> | undefined;
+  readonly domains: z.output<typeof domainsView> | undefined;
   readonly tasks: z.output<typeof tasksView> | undefined;
   readonly runs: z.output<typeof runsView> | undefined;
   /** Id of the run whose log is shown; empty for the log of the app. */

@@ -7,12 +7,14 @@ import {
   appCrashesView,
   appLogView,
   auditView,
+  domainsView,
   figuresView,
   hookSecretView,
   notificationsView,
   createdTokenView,
   createdKeyView,
   ownAppView,
+  previewsView,
   runsView,
   secretsView,
   settingsView,
@@ -72,8 +74,10 @@ interface Services {
   readonly readSecrets: EndpointCall<z.output<typeof secretsView>> | undefined;
   readonly readSettings: EndpointCall<z.output<typeof settingsView>> | undefined;
   readonly readAccess: EndpointCall<z.output<typeof accessView>> | undefined;
+  readonly readDomains: EndpointCall<z.output<typeof domainsView>> | undefined;
   readonly readLog: EndpointCall<z.output<typeof appLogView>> | undefined;
   readonly readCrashes: EndpointCall<z.output<typeof appCrashesView>> | undefined;
+  readonly readPreviews: EndpointCall<z.output<typeof previewsView>> | undefined;
   readonly readNotifications: EndpointCall<z.output<typeof notificationsView>> | undefined;
   readonly readTokens: EndpointCall<z.output<typeof tokensView>> | undefined;
   readonly readTasks: EndpointCall<z.output<typeof tasksView>> | undefined;
@@ -98,8 +102,10 @@ export function createManagePages(
     readSecrets: calls.find('GET', `${endpointPath}/secrets`, secretsView),
     readSettings: calls.find('GET', `${endpointPath}/settings`, settingsView),
     readAccess: calls.find('GET', `${endpointPath}/access`, accessView),
+    readDomains: calls.find('GET', `${endpointPath}/domains`, domainsView),
     readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
     readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
+    readPreviews: calls.find('GET', `${endpointPath}/previews`, previewsView),
     readTasks: calls.find('GET', `${endpointPath}/tasks`, tasksView),
     readRuns: calls.find('GET', `${endpointPath}/runs`, runsView),
     readNotifications: calls.find('GET', `${endpointPath}/notifications`, notificationsView),
@@ -306,6 +312,9 @@ const actions: readonly (readonly [
   ['revoke-token', 'DELETE', '/tokens/{id}', { toParams: (read) => ({ id: read('id') }) }],
   ['set-access', 'PUT', '/access', { toBody: readAccessForm }],
   ['revoke-access-key', 'DELETE', '/access/keys/{name}', { toParams: toNameParameter }],
+  ['add-domain', 'POST', '/domains', { toBody: (read) => ({ domain: read('domain') }) }],
+  ['check-domain', 'POST', '/domains/{domain}/check', { toParams: (read) => ({ domain: read('domain') }) }],
+  ['remove-domain', 'DELETE', '/domains/{domain}', { toParams: (read) => ({ domain: read('domain') }) }],
   ['delete', 'DELETE', ''],
   ['add-contact', 'POST', '/notifications/contacts', { toBody: (read) => ({ address: read('address') }) }],
   ['remove-contact', 'DELETE', '/notifications/contacts/{id}', { toParams: (read) => ({ id: read('id') }) }],
@@ -444,27 +453,43 @@ async function buildManagePage(
     scope: string,
     query: Readonly<Record<string, string>> = {},
   ): Promise<View | undefined> => (allowed.has(scope) ? call?.(context, { ...input, query }) : undefined);
-  const [audit, secrets, settings, log, crashes, tokens, notifications, access, tasks, runs, figures] =
-    await Promise.all([
-      load(services.readAudit, 'read', { limit: '20' }),
-      load(services.readSecrets, 'read'),
-      load(services.readSettings, 'read'),
-      load(services.readLog, 'logs', {
-        tail: '200',
-        ...(search === '' ? {} : { search }),
-        ...(run === '' ? {} : { run }),
-      }),
-      load(services.readCrashes, 'logs'),
-      load(services.readTokens, 'owner'),
-      load(services.readNotifications, 'read'),
-      load(services.readAccess, 'read'),
-      load(services.readTasks, 'read'),
-      load(services.readRuns, 'read'),
-      load(services.readFigures, 'read', { range: readFigureRange(readField(visit.query, 'range')) }),
-    ]);
+  const [
+    audit,
+    secrets,
+    settings,
+    log,
+    crashes,
+    tokens,
+    notifications,
+    access,
+    tasks,
+    runs,
+    domains,
+    previews,
+    figures,
+  ] = await Promise.all([
+    load(services.readAudit, 'read', { limit: '20' }),
+    load(services.readSecrets, 'read'),
+    load(services.readSettings, 'read'),
+    load(services.readLog, 'logs', {
+      tail: '200',
+      ...(search === '' ? {} : { search }),
+      ...(run === '' ? {} : { run }),
+    }),
+    load(services.readCrashes, 'logs'),
+    load(services.readTokens, 'owner'),
+    load(services.readNotifications, 'read'),
+    load(services.readAccess, 'read'),
+    load(services.readTasks, 'read'),
+    load(services.readRuns, 'read'),
+    load(services.readDomains, 'read'),
+    load(services.readPreviews, 'read'),
+    load(services.readFigures, 'read', { range: readFigureRange(readField(visit.query, 'range')) }),
+  ]);
   const actionNames = [...services.actions].filter(([, { scope }]) => scope === undefined || allowed.has(scope));
   const content: ManageContent = {
-    ...{ slug, app, audit, figures, secrets, settings, access, log, crashes, tokens, notifications, tasks, runs },
+    ...{ slug, app, audit, secrets, settings, access, log, crashes, tokens, notifications, tasks, runs, domains },
+    ...{ previews, figures },
     ...{ search, run, problem, shown },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,

@@ -2,10 +2,12 @@
 import { type Html, html } from '../http/index.ts';
 import { type ActionName, type ManageContent, renderAction, renderHidden } from './manage-content.ts';
 import { renderAccess, renderTokens } from './manage-access.ts';
+import { renderDomains } from './manage-domains.ts';
 import { renderFigures } from './manage-figures.ts';
 import { renderNotifications } from './manage-notifications.ts';
 import type { Page } from './page.ts';
 import {
+  formatOrMissing,
   renderAuthored,
   renderBadge,
   renderCode,
@@ -21,7 +23,7 @@ import type { Visit } from './visit.ts';
 
 const formFields = [
   ...['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug', 'address', 'url'],
-  ...['token-name', 'expires_in_days', 'password', 'key-name'],
+  ...['token-name', 'expires_in_days', 'password', 'key-name', 'domain'],
 ];
 
 export function renderManagePage(content: ManageContent, visit: Visit): Page {
@@ -47,11 +49,12 @@ export function renderManagePage(content: ManageContent, visit: Visit): Page {
       <p class="actions">
         <a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${text.manage.publicPage}</a>
       </p>
-      ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderFigures(content, visit)}
-      ${renderTasks(content, visit)} ${renderLog(content, visit)} ${renderCrashes(content, visit)}
-      ${renderSecrets(content, visit)} ${renderSettings(content, visit)} ${renderHook(content, visit)}
-      ${renderNotifications(content, visit)} ${renderAccess(content, visit)} ${renderTokens(content, visit)}
-      ${renderAudit(content, visit)} ${renderEnd(content, visit)}
+      ${renderControl(content, visit)} ${renderReleases(content, visit)} ${renderPreviews(content, visit)}
+      ${renderFigures(content, visit)} ${renderTasks(content, visit)} ${renderLog(content, visit)}
+      ${renderCrashes(content, visit)} ${renderSecrets(content, visit)} ${renderSettings(content, visit)}
+      ${renderHook(content, visit)} ${renderNotifications(content, visit)} ${renderAccess(content, visit)}
+      ${renderDomains(content, visit)} ${renderTokens(content, visit)} ${renderAudit(content, visit)}
+      ${renderEnd(content, visit)}
       <form method="post" action="${content.path}">
         <button type="submit" class="quiet" name="action" value="sign-out">${text.manage.signOut}</button>
       </form>`,
@@ -81,6 +84,35 @@ function renderControl(content: ManageContent, visit: Visit): Html {
     <h2 id="control">${visit.text.manage.control}</h2>
     ${app.control.release === undefined ? '' : html`<p>${visit.text.manage.pinned(app.control.release.slice(0, 8))}</p>`}
     <div class="actions">${names.map((name) => renderAction(content, name, visit))}</div>
+  </section>`;
+}
+
+/** A rejection can have words of a stranger's pull request: it is shown as text. */
+function renderPreviews({ previews }: ManageContent, visit: Visit): Html {
+  const { text, format } = visit;
+  if (previews === undefined) return html``;
+  const { shows, state, address, wakesIn } = text.manage;
+  const titles = [shows, state, address, text.app.commit, text.app.since, wakesIn];
+  const renderRow = (name: string, each: typeof previews.production): (Html | string)[] => [
+    name,
+    each.asleep ? text.app.restState.asleep : renderBadge(each.status, visit),
+    each.status === 'rejected' ? renderEnglish(each.message, visit) : html`<a href="${each.url}">${each.url}</a>`,
+    each.commit === undefined ? renderMissing(visit) : renderCommit(each.commit),
+    each.serving_since === undefined ? renderMissing(visit) : format.dateTime(each.serving_since),
+    formatOrMissing(each.wakes_in_ms ?? null, format.duration, visit),
+  ];
+  const rows = previews.previews.map((each) => renderRow(each.label, each));
+  return html`<section aria-labelledby="previews">
+    <h2 id="previews">${text.manage.previews}</h2>
+    ${
+      previews.enabled
+        ? renderTable(
+            text.manage.previews,
+            titles.map((title) => ({ title })),
+            [renderRow(text.manage.production, previews.production), ...rows],
+          )
+        : html`<p class="empty">${text.manage.noPreviews}</p>`
+    }
   </section>`;
 }
 

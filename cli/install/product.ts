@@ -12,7 +12,12 @@ import {
   resolveTaggedReference,
 } from '../../localnode/images/build.ts';
 import type { Kubectl } from '../../localnode/kubectl.ts';
-import { installDemoRouter, installGateway, installPushSecret } from '../../localnode/node/addons.ts';
+import {
+  installDemoRouter,
+  installDomainRights,
+  installGateway,
+  installPushSecret,
+} from '../../localnode/node/addons.ts';
 import type { GatewayPorts } from '../../localnode/node/gateway/ports.ts';
 import { buildDockerConfig, findDigest } from '../../localnode/node/registry/registry.ts';
 import { ensureProcess } from '../../localnode/node/daemons/processes.ts';
@@ -139,6 +144,7 @@ export function createProductSteps(kubectl: Kubectl, ports: () => GatewayPorts, 
         )?.[0];
       },
     },
+    { name: 'own domains', needs: ['moorage chart', 'gateway'], run: () => installDomainRights(kubectl) },
     {
       name: 'demo router',
       needs: ['image moorage', 'dns', 'network policy'],
@@ -207,6 +213,7 @@ export class NodeRelease {
       `pipelineImage=${this.references.get('moorage-pipeline') ?? ''}`,
       `externalPort=${getPorts().https}`,
       `apps.runtimeClassName=${confinedClass}`,
+      `domains.issuer=${node.domainsIssuer}`,
       `registry.missingImages={${(await findMissingImages(images)).join(',')}}`,
       `registry.imagesOnDemand={${imagesOnDemand.flatMap(listNames).join(',')}}`,
       ...(await formatBuiltServices()),

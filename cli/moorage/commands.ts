@@ -4,6 +4,7 @@ import { audit, exportApp, hook, login, logout } from './commands/access.ts';
 import {
   deploy,
   open,
+  previews,
   rebuild,
   releases,
   remove,
@@ -14,6 +15,7 @@ import {
   status,
   suspend,
 } from './commands/apps.ts';
+import { domainsAdd, domainsCheck, domainsList, domainsRemove } from './commands/domains.ts';
 import { buildLog, logs, plan, submit, verify } from './commands/builds.ts';
 import { figures } from './commands/figures.ts';
 import {
@@ -41,6 +43,7 @@ export const commands: readonly Command[] = [
   buildLog,
   open,
   releases,
+  previews,
   rollback,
   deploy,
   rebuild,
@@ -73,6 +76,10 @@ export const commands: readonly Command[] = [
   accessKeys,
   accessAdd,
   accessRevoke,
+  domainsList,
+  domainsAdd,
+  domainsCheck,
+  domainsRemove,
   hook,
   audit,
   exportApp,

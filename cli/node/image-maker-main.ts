@@ -1,4 +1,5 @@
-// Runs the image maker of the one-machine node: looks every two seconds for apps that wait for an image.
+// Runs what the one-machine node makes for apps when they need it: looks every two seconds for apps that wait for an image, and
+// for domains that wait for a certificate.
 import { setTimeout as delay } from 'node:timers/promises';
 import { annotations } from '../../crds/names.ts';
 import { status } from '../../crds/status.ts';
@@ -11,6 +12,7 @@ import type { ImageRecipe } from '../../localnode/images/catalog.ts';
 import { findDigest } from '../../localnode/node/registry/registry.ts';
 import { paths } from '../../localnode/paths.ts';
 import { lock, waitForLock } from '../lock.ts';
+import { issueDomainCertificates } from './domain-issuer.ts';
 import { ImageMaker, listWithBases } from './image-maker.ts';
 
 const everyMs = 2_000;
@@ -56,6 +58,11 @@ while (!ending.signal.aborted) {
     for await (const app of client.listAll(hostedApps)) await answerApp(app);
   } catch (error) {
     log.warn({ error: error instanceof Error ? error.message : String(error) }, 'could not answer the apps');
+  }
+  try {
+    for (const domain of await issueDomainCertificates(client)) log.info({ domain }, 'signed a certificate');
+  } catch (error) {
+    log.warn({ error: error instanceof Error ? error.message : String(error) }, 'could not sign certificates');
   }
   await delay(everyMs, undefined, { signal: ending.signal }).catch(() => undefined);
 }

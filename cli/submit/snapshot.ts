@@ -166,15 +166,24 @@ const retryMs = [1_000, 3_000];
 const brokenConnection =
   /RPC failed|hung up unexpectedly|unexpected disconnect|early EOF|Failed to connect|Connection (?:reset|refused)|returned error: 50[234]/;
 
-/** Pushes the snapshot to `main`. Returns the repository's address inside the cluster. @throws Fault */
-export async function pushSnapshot(snapshot: Snapshot, name: string, installation: Installation): Promise<string> {
+/**
+ * Pushes the snapshot to `main`, or to another reference. Returns the repository's address inside the cluster.
+ *
+ * @throws Fault
+ */
+export async function pushSnapshot(
+  snapshot: Snapshot,
+  name: string,
+  installation: Installation,
+  reference = 'refs/heads/main',
+): Promise<string> {
   const { gitUrl, internalGitUrl, gitPassword } = installation;
   if (gitPassword === undefined)
     throw new Fault('this installation has no git server for local folders: submit OWNER/NAME or a URL instead');
   const push = async (): Promise<string | undefined> => {
     const pushed = await execa(
       'git',
-      ['push', '--quiet', '--force', `${gitUrl}/${localOwner}/${name}.git`, `${snapshot.commit}:refs/heads/main`],
+      ['push', '--quiet', '--force', `${gitUrl}/${localOwner}/${name}.git`, `${snapshot.commit}:${reference}`],
       {
         cwd: snapshot.repository,
         env: buildGitEnvironment(installation, gitPassword),

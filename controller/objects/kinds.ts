@@ -73,6 +73,11 @@ export interface HttpRoute extends KubeObject {
   };
 }
 
+/** Only those of own domains of apps. */
+export interface Gateway extends KubeObject {
+  status?: { listeners?: { name: string; conditions?: RouteCondition[] }[] };
+}
+
 export const hostedApps = defineResource<HostedAppObject>({ group, version, kind, plural, namespaced: true });
 export const jobs = defineResource<Job>({
   group: 'batch',
@@ -130,6 +135,13 @@ export const routes = defineResource<HttpRoute>({
   version: 'v1',
   kind: 'HTTPRoute',
   plural: 'httproutes',
+  namespaced: true,
+});
+export const gateways = defineResource<Gateway>({
+  group: 'gateway.networking.k8s.io',
+  version: 'v1',
+  kind: 'Gateway',
+  plural: 'gateways',
   namespaced: true,
 });
 

@@ -15,6 +15,7 @@ import {
   claims,
   cronJobs,
   deployments,
+  gateways,
   hostedApps,
   jobs,
   pods,
@@ -24,6 +25,7 @@ import {
   type ContainerStatus,
   type CronJob,
   type Deployment,
+  type Gateway,
   type HostedAppObject,
   type HttpRoute,
   type Job,
@@ -51,6 +53,8 @@ export interface Caches {
   /** Jobs that run task and cron components of apps. */
   readonly taskJobs: Store<Job>;
   readonly cronJobs: Unpacker<CronJob>;
+  /** Of own domains; absent where apps have none. */
+  readonly gateways?: Unpacker<Gateway> | undefined;
 }
 
 /** Name of the index by app. */
@@ -104,6 +108,7 @@ export function createCaches(manager: Manager, config: InstallationConfig): Cach
       ...{ pageSize, namespace: apps, labelSelector: childSelector, indexers, transform: pickJobFields },
     }).store,
     cronJobs: watchPacked(cronJobs, apps, childSelector, stripManagedFields),
+    gateways: config.domains && watchPacked(gateways, config.domains.namespace, childSelector, stripManagedFields),
   };
 }
 

@@ -19,6 +19,7 @@ import type { WorkerRecord } from '../usage/busy-workers.ts';
 import type { Job } from '../objects/kinds.ts';
 import type { Pruner } from '../space/pruner.ts';
 import type { Space } from '../space/space.ts';
+import { createDomainLookup } from '../steps/domains/proof.ts';
 import { inspectPage, type PageQuery } from '../steps/publish/page.ts';
 import { probe, type ProbeQuery } from '../steps/publish/probe.ts';
 import { resolveRevision, type RevisionQuery } from '../steps/source/source.ts';
@@ -54,6 +55,8 @@ export interface HostedAppControllerOptions {
 const pollsPerHost = 4;
 const maximumProbes = 16;
 const maximumLooks = 4;
+/** Apps whose domains are looked up at the same time. */
+const maximumProofs = 8;
 /** Agreements with the activators in progress at the same time. */
 const maximumClosings = 8;
 
@@ -83,6 +86,15 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     limit: maximumLooks,
     onResult,
   });
+  const { domains } = config;
+  const proofs =
+    domains &&
+    createBackgroundLookups({
+      run: createDomainLookup(domains.resolvers),
+      group: () => 'dns',
+      limit: maximumProofs,
+      onResult,
+    });
   const closings =
     idle === undefined
       ? undefined
@@ -102,6 +114,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     caches.pods,
     caches.routes,
     caches.cronJobs,
+    ...(caches.gateways === undefined ? [] : [caches.gateways]),
   ];
   const controller = createController({
     name: 'hosted-apps',
@@ -118,7 +131,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
       ...(space === undefined ? [] : [space.watchChanges(() => caches.jobs.list().filter(isQueued).flatMap(toApp))]),
     ],
     reconcile: createReconciler({
-      ...{ client, caches, config, recorder, metrics, polls, probes, pages, closings, pruner },
+      ...{ client, caches, config, recorder, metrics, polls, probes, pages, proofs, closings, pruner },
       activity: idle?.record,
       workers: idle?.workers,
       shortage: () => space?.explainShortage(),

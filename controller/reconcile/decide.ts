@@ -2,6 +2,7 @@
 import { endPipelines, runPipelineStep } from '../steps/build/build.ts';
 import { runDeployStep, keepServing } from '../steps/deploy/deploy.ts';
 import { recordTaskRuns } from '../steps/deploy/task-runs.ts';
+import { decideDomains } from '../steps/domains/domains.ts';
 import { confirmUnrouted, runPublishStep } from '../steps/publish/publish.ts';
 import { runRouteStep } from '../steps/route/route.ts';
 import { runSourceStep } from '../steps/source/source.ts';
@@ -22,11 +23,13 @@ export interface Decision {
   /** Fields of the next status that the steps decided on. */
   readonly fields: StatusFields;
   readonly outcomes: Outcomes;
-  /** Carried out in order; `condition` is where a refusal by the API server is reported. */
-  readonly actions: readonly { readonly condition: StepCondition; readonly action: Action }[];
+  /** Carried out in order; `condition` is where a refusal by the API server is reported. Those for domains have none. */
+  readonly actions: readonly { readonly condition: StepCondition | undefined; readonly action: Action }[];
   /** Carried out once the status is written. */
   readonly afterStatus: readonly Action[];
   readonly expiry: Expiry | undefined;
+  /** When to check the domains of the app again; undefined: it has none that are checked. */
+  readonly domainsAfterMs?: number | undefined;
 }
 
 /**
@@ -68,7 +71,7 @@ const steps = [
 /** Pure: the snapshot is only read, and each step gets what the steps before it decided. Nothing is carried out here. */
 export function decide(snapshot: Snapshot): Decision {
   let progress: Progress = { fields: pickStatusFields(snapshot.app.status), outcomes: {} };
-  const actions: { condition: StepCondition; action: Action }[] = [];
+  const actions: { condition: StepCondition | undefined; action: Action }[] = [];
   const afterStatus: Action[] = [];
   for (const { condition, run } of steps) {
     const result = run(snapshot, progress);
@@ -79,8 +82,14 @@ export function decide(snapshot: Snapshot): Decision {
     actions.push(...(result.actions ?? []).map((action) => ({ condition, action })));
     afterStatus.push(...(result.afterStatus ?? []));
   }
-  const fields = applyPatch(progress.fields, recordTaskRuns(snapshot, progress.fields));
-  return { ...progress, fields, actions, afterStatus, expiry: computeExpiry(snapshot, progress.fields) };
+  const domains = decideDomains(snapshot, progress.fields);
+  actions.push(...domains.actions.map((action) => ({ condition: undefined, action })));
+  const fields = applyPatch(progress.fields, {
+    ...recordTaskRuns(snapshot, progress.fields),
+    domains: domains.statuses,
+  });
+  const expiry = computeExpiry(snapshot, progress.fields);
+  return { ...progress, fields, actions, afterStatus, expiry, domainsAfterMs: domains.afterMs };
 }
 
 interface StepDefinition<Need> {

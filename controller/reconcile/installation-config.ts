@@ -19,6 +19,8 @@ export interface InstallationConfig {
     /** Of Strict-Transport-Security; 0: no such header. */
     readonly hstsSeconds: number;
   };
+  /** Own domains of apps; undefined: apps have none. */
+  readonly domains?: DomainsConfig | undefined;
   readonly registry: {
     readonly host: string;
     readonly insecure: boolean;
@@ -76,6 +78,12 @@ export interface InstallationConfig {
   /** Absent: there is no activator, so no app is put to rest. */
   readonly idle?:
     { /** For apps that do not say themselves: auto or a duration. */ readonly after?: string | undefined } | undefined;
+  readonly previews: {
+    /** Maximum number of previews of an app; 0: none. */
+    readonly limit: number;
+    /** Whether there is an activator. Without one, a preview could not sleep, so there are none. */
+    readonly canSleep: boolean;
+  };
   /** Opens the tokens that prove ownership; absent: none is accepted. */
   readonly ownershipSecret?: string | undefined;
   /** A submitted app that has not gone live after this many milliseconds is deleted; absent: never. */
@@ -86,4 +94,19 @@ export interface InstallationConfig {
   readonly probeUrl?: string | undefined;
   /** Shown to the activator by probes, so that they wake no app. */
   readonly probeToken?: string | undefined;
+}
+
+export interface DomainsConfig {
+  /** Of their Gateways and certificates. */
+  readonly namespace: string;
+  /** Of cert-manager, named in an annotation of each Gateway. */
+  readonly issuer: { readonly kind: 'ClusterIssuer' | 'Issuer'; readonly name: string };
+  readonly gatewayClass: string;
+  readonly httpsPort: number;
+  /** DNS servers that are asked for proofs; empty: those of the process. */
+  readonly resolvers: readonly string[];
+  /** Domains of the API and of the apps, which no app gets. */
+  readonly platform: readonly string[];
+  readonly intervalMs: number;
+  readonly graceMs: number;
 }

@@ -97,7 +97,8 @@ export function registerAppMetrics(registry: Registry, count: () => AppCounts): 
 export function countApps(apps: readonly HostedAppObject[]): AppCounts {
   const statuses = { live: 0, in_pipeline: 0, rejected: 0 };
   const reasons = new Map<string, number>();
-  for (const app of apps) {
+  // Without previews: a stranger's pull request that does not build must cause no alert.
+  for (const app of apps.filter(({ spec }) => spec.previewOf === undefined)) {
     statuses[toPublicStatus(app).status] += 1;
     const ready = app.status?.conditions?.find(({ type }) => type === 'Ready');
     if (ready === undefined || ready.status === 'True') continue;

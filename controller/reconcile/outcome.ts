@@ -113,6 +113,8 @@ export type Action =
       readonly isLive?: boolean;
       readonly isPatient?: boolean;
     }
+  /** Look up the DNS records that prove domains. */
+  | { readonly kind: 'prove'; readonly domains: readonly string[] }
   /** Ask the activators to hold the requests of an app. */
   | { readonly kind: 'close'; readonly request: CloseRequest }
   /** Change what containers of a running pod request, by their names, in place. */

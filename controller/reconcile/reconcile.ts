@@ -1,7 +1,7 @@
 // Reconciles one HostedApp: takes a snapshot, decides, carries out the actions, writes one status and its events.
 import { isDeepStrictEqual } from 'node:util';
 import { type HostedAppStatus, spec as specSchema } from '../../crds/hosted-app.ts';
-import { finalizer, labels } from '../../crds/names.ts';
+import { annotations, finalizer, labels } from '../../crds/names.ts';
 import {
   ApiError,
   applyIfChanged,
@@ -18,7 +18,7 @@ import {
   type ReconcileResult,
 } from '../../lib/kubernetes/index.ts';
 import { omitUndefined } from '../../lib/values.ts';
-import { claims, hostedApps, isJobOfApp, jobs, type HostedAppObject } from '../objects/kinds.ts';
+import { claims, gateways, hostedApps, isJobOfApp, jobs, secrets, type HostedAppObject } from '../objects/kinds.ts';
 import { findDataKey, keepData } from '../retention/retention.ts';
 import type { Pruner } from '../space/pruner.ts';
 import { identifySource } from '../steps/source/source.ts';
@@ -32,6 +32,7 @@ import {
   formatClosingIdentity,
   formatPageIdentity,
   formatProbeIdentity,
+  proofIdentity,
   takeSnapshot,
   type Lookups,
   type Snapshot,
@@ -62,7 +63,7 @@ const deletionMessages = {
   DeletedByAuthor: 'The app was deleted, because its author requested it and did not restore it in time.',
 } as const;
 
-type Lookup = Extract<Action, { kind: 'poll' | 'probe' | 'look' | 'close' }>;
+type Lookup = Extract<Action, { kind: 'poll' | 'probe' | 'look' | 'close' | 'prove' }>;
 
 /** For an app that has not responded within the usual time: its first response may take longer. */
 const patientMs = 30_000;
@@ -74,7 +75,7 @@ const refusedRetryMs = 30_000;
  * Creates the reconcile function. Between calls it keeps only the last status it wrote, until the cache has it.
  */
 export function createReconciler(options: ReconcilerOptions): Reconcile {
-  const { client, caches, config, recorder, metrics, polls, probes, pages, closings, pruner } = options;
+  const { client, caches, config, recorder, metrics, polls, probes, pages, proofs, closings, pruner } = options;
   const { now = () => new Date() } = options;
   const written = new Map<string, HostedAppObject>();
   const removeDefaults = createDefaultsRemover(client);
@@ -140,6 +141,9 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
       case 'look':
         pages.start(key, formatPageIdentity(action.release), { host: action.host, path: action.path });
         return;
+      case 'prove':
+        proofs?.start(key, proofIdentity, action.domains);
+        return;
       case 'close':
         closings?.start(key, formatClosingIdentity(action.request.number), action.request);
         return;
@@ -147,20 +151,30 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   }
 
   function forget(key: string): void {
-    for (const each of [polls, probes, pages, closings, pruner]) each?.forget(key);
+    for (const each of [polls, probes, pages, proofs, closings, pruner]) each?.forget(key);
     written.delete(key);
   }
 
   /**
    * Carries out the decided actions. If the API server rejects one for good, that becomes the outcome of its step.
    */
-  async function performActions(snapshot: Snapshot, decision: Decision, signal: AbortSignal): Promise<Outcomes> {
+  async function performActions(
+    app: HostedAppObject,
+    snapshot: Snapshot,
+    decision: Decision,
+    signal: AbortSignal,
+  ): Promise<Outcomes> {
     let { outcomes } = decision;
     for (const { condition, action } of decision.actions) {
       try {
         await performAction(snapshot, action, signal);
       } catch (error) {
         if (!(error instanceof ApiError) || ![400, 403, 404, 422].includes(error.status)) throw error;
+        if (condition === undefined) {
+          // A domain has a message of its own, and does not affect the app as a whole.
+          recorder.record(app, { type: 'Warning', reason: 'DomainRefused', message: error.message.slice(0, 1_000) });
+          continue;
+        }
         const refused = createFailedOutcome(
           'Refused',
           `The cluster rejected a resource of this app: ${error.message.slice(0, 1_000)}`,
@@ -200,6 +214,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   async function end(app: HostedAppObject, signal: AbortSignal): Promise<ReconcileResult> {
     if (app.metadata.finalizers?.includes(finalizer) === true)
       await keepData(client, app, { keepMs: config.keepDataMs, now: now() }, signal);
+    await removeDomainGateways(client, app, config.domains?.namespace, signal);
     const removeManifests = async (): Promise<boolean> => (await pruner?.removeApp(app, signal)) ?? true;
     return releaseApp(client, app, config.buildsNamespace, signal, removeManifests);
   }
@@ -215,7 +230,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     const snapshot = takeSnapshot(options, app, now(), await findDataKey(client, app, signal));
     const decision = decide(snapshot);
     if (decision.expiry?.isDue === true) return expire(app, decision.expiry.reason, signal);
-    const outcomes = await performActions(snapshot, decision, signal);
+    const outcomes = await performActions(app, snapshot, decision, signal);
     const status = buildStatus(snapshot, {
       ...decision,
       fields: keepUnconfirmed(snapshot, decision, outcomes),
@@ -225,7 +240,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     countBuildEnds(metrics, snapshot, app.status, status);
     for (const action of decision.afterStatus) await performAction(snapshot, action, signal);
     prune(snapshot, status);
-    return computeNextReconcile(outcomes, decision.expiry?.afterMs);
+    return computeNextReconcile(outcomes, decision.expiry?.afterMs, decision.domainsAfterMs);
   };
 }
 
@@ -258,8 +273,9 @@ async function isRequested(
   return !isRecorded && stored.spec.control?.runs?.some((request) => request.id === id) === true;
 }
 
-function computeNextReconcile(outcomes: Outcomes, expiryMs?: number): ReconcileResult {
-  const times = [...Object.values(outcomes), { afterMs: expiryMs }, { afterMs: checkMs }].flatMap(({ afterMs }) =>
+function computeNextReconcile(outcomes: Outcomes, ...others: readonly (number | undefined)[]): ReconcileResult {
+  const further = [...others, checkMs].map((afterMs) => ({ afterMs }));
+  const times = [...Object.values(outcomes), ...further].flatMap(({ afterMs }) =>
     afterMs !== undefined && Number.isFinite(afterMs) ? [afterMs] : [],
   );
   return requeueAfter(Math.max(0, Math.min(...times)));
@@ -276,12 +292,21 @@ async function annotate(client: Client, action: Action & { kind: 'annotate' }, s
   );
 }
 
-/** The name derives from everything that the object is made from, so one that exists already is the wanted one. */
-async function createOnce(client: Client, action: Action & { kind: 'create' }, signal: AbortSignal): Promise<void> {
+/**
+ * The name derives from everything that the object is made from, so one that exists already is the wanted one; or it is the
+ * route of a domain, and the next reconcile sees whose it is.
+ *
+ * @throws ApiError also with status 409 if the quota could not be counted; that is retried
+ */
+export async function createOnce(
+  client: Pick<Client, 'create'>,
+  action: Action & { kind: 'create' },
+  signal: AbortSignal,
+): Promise<void> {
   try {
     await client.create(action.resource, action.manifest, { signal, fieldManager: 'moorage' });
   } catch (error) {
-    if (!isApiStatus(error, 409)) throw error;
+    if (!isApiStatus(error, 409) || error.reason !== 'AlreadyExists') throw error;
   }
 }
 
@@ -292,6 +317,22 @@ async function createOnce(client: Client, action: Action & { kind: 'create' }, s
 async function addFinalizer(client: Client, app: HostedAppObject, signal: AbortSignal): Promise<HostedAppObject> {
   const finalizers = app.metadata.finalizers ?? [];
   return finalizers.includes(finalizer) ? app : patchFinalizers(client, app, [...finalizers, finalizer], signal);
+}
+
+/** Its routes are deleted with the app, by their owner reference. */
+async function removeDomainGateways(
+  client: Client,
+  { metadata }: HostedAppObject,
+  namespace: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  if (namespace === undefined) return;
+  const labelSelector = `${labels.app}=${metadata.name},${labels.domain}`;
+  for await (const gateway of client.listAll(gateways, { namespace, labelSelector, signal })) {
+    if (gateway.metadata.annotations?.[annotations.appUid] !== metadata.uid) continue;
+    await deleteObject(client, gateways, gateway, { propagation: 'Background', signal });
+    await client.delete(secrets, { namespace, name: gateway.metadata.name }, { signal });
+  }
 }
 
 /** Retried after this long while the registry does not answer. */

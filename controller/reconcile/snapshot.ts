@@ -3,7 +3,7 @@
 import { applyControl } from '../../crds/control.ts';
 import { findPins } from '../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
-import { annotations } from '../../crds/names.ts';
+import { annotations, labels } from '../../crds/names.ts';
 import type { CloseRequest } from '../../crds/reports.ts';
 import { createAppToken, createPushToken } from '../../lib/app-tokens.ts';
 import { StallingError, type KubeObject } from '../../lib/kubernetes/index.ts';
@@ -30,6 +30,8 @@ import { collectVariables } from '../steps/deploy/components.ts';
 import type { Activators, AppActivity, WorkerUse } from '../steps/deploy/rest.ts';
 import { deriveGeneratedValues } from '../steps/deploy/secrets.ts';
 import { derivePassword } from '../steps/deploy/services/connections.ts';
+import type { DomainAnswers } from '../steps/domains/proof.ts';
+import type { DomainView } from '../steps/domains/domains.ts';
 import type { PageQuery } from '../steps/publish/page.ts';
 import type { ProbeQuery } from '../steps/publish/probe.ts';
 import { identifySource, type RevisionQuery, type RevisionResult } from '../steps/source/source.ts';
@@ -42,6 +44,8 @@ export interface Lookups {
   readonly polls: BackgroundLookups<RevisionQuery, RevisionResult>;
   readonly probes: BackgroundLookups<ProbeQuery, ProbeResult>;
   readonly pages: BackgroundLookups<PageQuery, PageView>;
+  /** Undefined where apps have no domains of their own. */
+  readonly proofs?: BackgroundLookups<readonly string[], DomainAnswers> | undefined;
   /** Undefined where this installation has no activator. */
   readonly closings?: BackgroundLookups<CloseRequest, boolean> | undefined;
 }
@@ -87,7 +91,15 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     pods: pods.filter((pod) => !isServiceObject(pod) && !isTrial(pod) && !isTask(pod)),
     trial: { deployment: caches.deployments.listByIndex(byApp, name).find(isTrial), pods: pods.filter(isTrial) },
     route: caches.routes.get(key),
-    componentRoutes: caches.routes.listByIndex(byApp, name).filter(({ metadata }) => metadata.name !== name),
+    componentRoutes: caches.routes
+      .listByIndex(byApp, name)
+      .filter((each) => each.metadata.name !== name && !isDomainRoute(each)),
+    domains: {
+      answers: sources.proofs?.take(key, proofIdentity),
+      routes: caches.routes.listByIndex(byApp, name).filter(isDomainRoute),
+      gateways: caches.gateways?.listByIndex(byApp, name) ?? [],
+      findRoute: (domain) => caches.routes.get(`${namespace}/${domain}`),
+    },
     tasks: {
       jobs: caches.taskJobs.listByIndex(byApp, name),
       cronJobs: caches.cronJobs.listByIndex(byApp, name),
@@ -101,6 +113,13 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
       pods: pods.filter(isServiceObject),
     },
   };
+}
+
+/** Of the lookup of an app's domains: one at a time. */
+export const proofIdentity = 'domains';
+
+function isDomainRoute({ metadata }: HttpRoute): boolean {
+  return metadata.labels?.[labels.domain] !== undefined;
 }
 
 function readIdleView(
@@ -298,6 +317,8 @@ export interface Snapshot {
   readonly route: HttpRoute | undefined;
   /** Of components with host names that only they have. */
   readonly componentRoutes?: readonly HttpRoute[];
+  /** Own domains. Absent: the app has none. */
+  readonly domains?: DomainView | undefined;
   /** What the containers of the pod of this name have written outside of volumes; absent where disks are not measured. */
   readonly layers?: ((pod: string) => PodLayers | undefined) | undefined;
   /** What runs its backing services. */

@@ -69,12 +69,13 @@ function buildFarewell(
 ): object {
   // An app from before there was a policy is deleted like any other.
   const policy = app.spec.deletionPolicy ?? 'Delete';
-  // The data of a submitted app that was never live is of no use, and others need its disks. A claim older than the app
-  // belonged to an earlier one.
+  // The data of a preview, and of a submitted app that was never live, is of no use, and others need its disks. A claim older
+  // than the app belonged to an earlier one.
   const isUseless =
-    app.metadata.labels?.[labels.caller] !== undefined &&
-    app.status?.url === undefined &&
-    claim.metadata.creationTimestamp >= app.metadata.creationTimestamp;
+    app.spec.previewOf !== undefined ||
+    (app.metadata.labels?.[labels.caller] !== undefined &&
+      app.status?.url === undefined &&
+      claim.metadata.creationTimestamp >= app.metadata.creationTimestamp);
   return {
     labels: { [labels.data]: computeDataIdentity(app) },
     annotations: {

@@ -230,6 +230,36 @@ export async function listReferences(
   names: readonly string[],
   readSecret?: string,
 ): Promise<References> {
+  const [commits, symbolic] = [new Map<string, string>(), new Map<string, string>()];
+  await scanReferences(
+    repository,
+    names,
+    (value, name) => {
+      if (value.startsWith('ref: ')) symbolic.set(name, value.slice(5));
+      else if (isCommitId(value)) commits.set(name, value);
+    },
+    { readSecret, maximumBytes: outputLimit },
+  );
+  return { commits, symbolic };
+}
+
+export interface ScanOptions {
+  readonly readSecret?: string | undefined;
+  /** Of what the server lists; more is an error. */
+  readonly maximumBytes: number;
+}
+
+/**
+ * Calls `accept` for each reference that matches one of the patterns, with its commit, or `ref: ` and what it points to.
+ * The server can list more than matches: the caller checks the name.
+ * @throws Error with the message of git
+ */
+export async function scanReferences(
+  repository: Repository,
+  patterns: readonly string[],
+  accept: (value: string, name: string) => void,
+  { readSecret, maximumBytes }: ScanOptions,
+): Promise<void> {
   const git = createGit({
     folder: '/',
     insecure: repository.insecure,
@@ -237,13 +267,16 @@ export async function listReferences(
     credential: createCredential(repository, readSecret, new Date(Date.now() + 2 * timeoutMs)),
     memoryBytes,
   });
-  let received = 0;
-  const { code, stdout, stderr } = await git(['ls-remote', '--symref', '--', repository.cloneUrl, ...names], {
-    keepBytes: outputLimit,
+  let [received, rest] = [0, ''];
+  const { code, stderr } = await git(['ls-remote', '--symref', '--', repository.cloneUrl, ...patterns], {
     signal: AbortSignal.timeout(timeoutMs),
     onStdout(chunk) {
       received += chunk.length;
-      if (received > outputLimit) throw new Error('the server sent more than 1 MiB of references');
+      if (received > maximumBytes)
+        throw new Error(`the server sent more than ${maximumBytes / outputLimit} MiB of references`);
+      const lines = `${rest}${chunk.toString('latin1')}`.split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) acceptLine(line, accept);
     },
   }).catch((error: unknown) => {
     throw isTimeout(error) ? new Error(`no response within ${timeoutMs / 1000} s`, { cause: error }) : error;
@@ -251,7 +284,12 @@ export async function listReferences(
   if (/out of memory|memory exhausted|malloc failed/i.test(stderr))
     throw new Error('the server sent more references than there is memory for');
   if (code !== 0) throw new Error(stderr.trim() === '' ? `git ended with exit code ${code}` : stderr);
-  return parseReferences(stdout);
+}
+
+/** A line `<commit>\t<reference>` or `ref: <reference>\tHEAD`, as `git ls-remote --symref` prints it. */
+function acceptLine(line: string, accept: (value: string, name: string) => void): void {
+  const [value, name] = Buffer.from(line, 'latin1').toString('utf8').split('\t');
+  if (value !== undefined && name !== undefined) accept(value, name);
 }
 
 /** The credential for a repository of the git server inside the cluster; undefined for any other. */
@@ -262,18 +300,6 @@ export function createCredential(
 ): { readonly url: string; readonly token: string } | undefined {
   if (secret === undefined || !insecure) return undefined;
   return { url: cloneUrl, token: createReadToken(toRepositoryPath(cloneUrl), secret, expires) };
-}
-
-/** Lines `<commit>\t<reference>` and `ref: <reference>\tHEAD`, as `git ls-remote --symref` prints them. */
-function parseReferences(output: string): References {
-  const [commits, symbolic] = [new Map<string, string>(), new Map<string, string>()];
-  for (const line of output.split('\n')) {
-    const [value, name] = line.split('\t');
-    if (value === undefined || name === undefined) continue;
-    if (value.startsWith('ref: ')) symbolic.set(name, value.slice(5));
-    else if (isCommitId(value)) commits.set(name, value);
-  }
-  return { commits, symbolic };
 }
 
 /** True for a full commit id. */

@@ -246,6 +246,34 @@ export const recipes = [
   {
     part: 'traefik',
     ...shared,
+    edits: [
+      ...shared.edits,
+      // All certificates of one namespace, besides the one of that name.
+      {
+        file: 'traefik/pkg/provider/kubernetes/gateway/client.go',
+        before: 'c.factoryNamespace.Start(stopCh)',
+        after: `if ns := os.Getenv("GATEWAY_SECRETS_NAMESPACE"); ns != "" {
+		// Its right may come later, so nothing waits for it.
+		factory := kinformers.NewSharedInformerFactoryWithOptions(c.csKube, resyncPeriod, kinformers.WithNamespace(ns))
+		if _, err = factory.Core().V1().Secrets().Informer().AddEventHandler(eventHandler); err != nil {
+			return nil, err
+		}
+		c.factoriesSecret[ns] = factory
+		factory.Start(stopCh)
+	}
+
+	c.factoryNamespace.Start(stopCh)`,
+      },
+      {
+        file: 'traefik/pkg/provider/kubernetes/gateway/client.go',
+        before: 'return c.factoriesSecret[c.lookupNamespace(namespace)].Core()',
+        after: `lookup := c.lookupNamespace(namespace)
+	if _, ok := c.factoriesSecret[namespace]; ok {
+		lookup = namespace
+	}
+	return c.factoriesSecret[lookup].Core()`,
+      },
+    ],
     version: 'v3.6.12',
     builds: [
       {

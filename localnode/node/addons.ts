@@ -122,8 +122,15 @@ export async function installGateway(
     HTTP_PORT: String(ports.http),
     HTTPS_PORT: String(ports.https),
     GATEWAY_SECRET: asksByName ? certificateSecret : '',
+    DOMAINS_NAMESPACE: asksByName ? node.domainsNamespace : '',
   });
   await waitForRollout(kubectl, 'moorage-gateway', 'traefik', patienceSeconds);
+  return undefined;
+}
+
+/** Lets the gateway read the certificates of own domains. Their namespace is part of the chart. */
+export async function installDomainRights(kubectl: Kubectl): Promise<undefined> {
+  await applyFile(kubectl, getManifestPath('domains'), { DOMAINS_NAMESPACE: node.domainsNamespace });
   return undefined;
 }
 

@@ -167,7 +167,7 @@ async function removeState(purge: boolean): Promise<string> {
   const foreign = machineBefore === undefined ? [] : listNewFolders(machineBefore);
   for (const folder of [...foreign, paths.run]) await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   for (const folder of listNewEmptyFolders(machineBefore)) await rmdir(folder).catch(() => undefined);
-  for (const file of [paths.kubeconfig, paths.gitPassword, paths.authority, paths.installation])
+  for (const file of [paths.kubeconfig, paths.gitPassword, paths.authority, paths.domainsAuthority, paths.installation])
     await rm(file, { force: true });
   // Last, because it has the record of what the machine had before.
   await removeFolder(paths.state);

@@ -25,6 +25,10 @@ export const node = {
   baseDomain: 'moorage.localhost',
   /** Not below the API's domain, so that cookies that an app sets for its domain never reach the API. */
   appsDomain: 'moorage-apps.localhost',
+  /** Of the Gateways and certificates of own domains of apps, as the chart names it. */
+  domainsNamespace: 'moorage-domains',
+  /** The issuer that they name, which is a process of this machine. */
+  domainsIssuer: 'moorage-local',
   /** The registry's name for pods, builds and the kubelet. */
   registryHost: 'registry.moorage-system.svc:5000',
 } as const;

@@ -126,16 +126,23 @@ export class Victim {
     }
   }
 
-  /** Whether a service account has a right, like `get` of `secrets` or `create` of `pods/exec`. */
+  /** Whether a service account has a right, like `get` of `secrets`, `create` of `pods/exec`, or of `jobs.batch`. */
   async may(account: ServiceAccount, verb: string, what: string, namespace: string): Promise<boolean> {
-    const [resource, subresource] = what.split('/');
+    const [named = '', subresource] = what.split('/');
+    const [resource, ...group] = named.split('.');
     const review = {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SubjectAccessReview',
       spec: {
         user: `system:serviceaccount:${account.namespace}:${account.name}`,
         groups: ['system:authenticated', 'system:serviceaccounts', `system:serviceaccounts:${account.namespace}`],
-        resourceAttributes: { verb, resource, namespace, ...(subresource === undefined ? {} : { subresource }) },
+        resourceAttributes: {
+          verb,
+          group: group.join('.'),
+          resource,
+          namespace,
+          ...(subresource === undefined ? {} : { subresource }),
+        },
       },
     };
     const allowed = ['create', '-f', '-', '-o', 'jsonpath={.status.allowed}'];

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { afterAll, test } from 'vitest';
-import { baseUrl, deleteApps, get, readApp, submit, runWithCopy, runWithFiles } from '../support/cluster.ts';
+import { baseUrl, deleteApps, get, readApp, submit, runWithCopy, runWithFiles, waitFor } from '../support/cluster.ts';
 
 /** Made up at run time, so that this repository carries nothing that looks like a key. */
 function awsKey(): string {
@@ -51,9 +51,13 @@ for (const one of cases) {
     async (t) => {
       const ended = await one.submit(one.name);
       assert.equal(ended.exitCode, 1, ended.all);
-      const answer = await get(new URL(`/api/submit-status/local/${one.name}`, baseUrl));
-      assert.equal(answer.status, 200, answer.body);
-      assert.match(answer.body, /"status":\s*"rejected"/);
+      // The other replica of the API sees the verdict a moment later.
+      await waitFor('the verdict', async () => {
+        const answer = await get(new URL(`/api/submit-status/local/${one.name}`, baseUrl));
+        assert.equal(answer.status, 200, answer.body);
+        assert.match(answer.body, /"status":\s*"rejected"/);
+        return true;
+      });
       const rejection = (await readApp(one.name)).status?.rejection;
       assert.ok(rejection !== undefined);
       assert.match(rejection.rule, one.rule);

@@ -192,8 +192,8 @@ function runs(pid: string, script: string, podUid: string): boolean {
   }
 }
 
-/** Asks until `probe` gives a value, or fails with what was seen last. */
-export async function waitFor<T>(what: string, probe: () => Promise<T | undefined>, seconds = 60): Promise<T> {
+/** Asks until `probe` gives a value, or fails with what was seen last. The limit is wide: builds wait for their turn on a busy machine. */
+export async function waitFor<T>(what: string, probe: () => Promise<T | undefined>, seconds = 180): Promise<T> {
   const end = Date.now() + seconds * 1000;
   let last: unknown;
   while (Date.now() < end) {

@@ -122,7 +122,7 @@ function isAsset({ destination, path, status }: GatewayRecord): boolean {
 }
 
 export interface HostsOptions {
-  readonly apps: { get(name: string): App | undefined };
+  readonly apps: { get(name: string): App | undefined; findByDomain?(domain: string): App | undefined };
   readonly site: AppsSite;
   /** Host of the API. */
   readonly platformHost: string;
@@ -132,16 +132,22 @@ export interface HostsOptions {
 export function createHostIndex({ apps, site, platformHost }: HostsOptions): (host: string) => HostKind {
   const hostApps = new WeakMap<App, IndexedApp>();
   const suffix = formatAppHost('', site);
+  const getIndexedApp = (app: App): IndexedApp => {
+    const indexed = hostApps.get(app) ?? readIndexedApp(app);
+    hostApps.set(app, indexed);
+    return indexed;
+  };
   return (host) => {
     if (host === platformHost) return { kind: 'platform' };
     const label = host.endsWith(suffix) ? host.slice(0, -suffix.length) : '';
+    const domainOwner = label === '' ? apps.findByDomain?.(host) : undefined;
+    if (domainOwner !== undefined) return { kind: 'app', app: getIndexedApp(domainOwner).app };
     const { app: name, subdomain } = parseHostLabel(label);
     // An app of an earlier version may have a name with two hyphens.
     const own = apps.get(label);
     const app = own ?? apps.get(name);
     if (app === undefined) return { kind: 'unknown' };
-    const indexed = hostApps.get(app) ?? readIndexedApp(app);
-    hostApps.set(app, indexed);
+    const indexed = getIndexedApp(app);
     const isKnown = own !== undefined || (subdomain !== undefined && indexed.subdomains.has(subdomain));
     return isKnown ? { kind: 'app', app: indexed.app } : { kind: 'unknown' };
   };

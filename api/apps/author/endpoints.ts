@@ -27,6 +27,8 @@ export interface AuthorServices {
   readonly createSecret: (manifest: Manifest) => Promise<void>;
   /** Maximum number of replicas that an author may set. */
   readonly maximumReplicas: number;
+  /** Whether this installation offers own domains, and those of the platform, which no app gets. */
+  readonly domains: { readonly offered: boolean; readonly platform: readonly string[] };
   /** Called with each value that an author sets, once it is stored, so that it can be masked in logs. */
   readonly rememberSecret?: ((app: App, name: string, value: string) => Promise<void>) | undefined;
   readonly now?: () => Date;

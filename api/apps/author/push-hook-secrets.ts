@@ -222,10 +222,12 @@ export function createHookSecretEndpoints({ access }: AuthorServices, options: H
 }
 
 function describeSetup(url: string): Record<string, string> {
-  const form = 'Payload URL or Target URL: url. Content type: application/json. Secret: secret. Trigger: push events.';
+  const form =
+    'Payload URL or Target URL: url. Content type: application/json. Secret: secret. Trigger: push events, and pull requests if they have previews.';
   return {
     github: `Repository, Settings, Webhooks, Add webhook. ${form}`,
-    gitlab: 'Project, Settings, Webhooks, Add new webhook. URL: url. Secret token: secret. Trigger: push events.',
+    gitlab:
+      'Project, Settings, Webhooks, Add new webhook. URL: url. Secret token: secret. Trigger: push events, and merge requests if they have previews.',
     gitea: `Repository, Settings, Webhooks, Add Webhook, Gitea. ${form}`,
     forgejo: `Repository, Settings, Webhooks, Add webhook, Forgejo. ${form}`,
     generic: `After a push: curl -X POST -H "Authorization: Bearer $SECRET" ${url}. Or send X-Moorage-Signature: sha256=<HMAC-SHA256 of the body by the secret, in hexadecimal>.`,

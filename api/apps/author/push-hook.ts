@@ -4,7 +4,9 @@ import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { isSuspended } from '../../../crds/control.ts';
+import { readPreviews } from '../../../crds/effective-settings.ts';
 import { annotations } from '../../../crds/names.ts';
+import { isChosenBranch } from '../../../crds/previews.ts';
 import { isCommitId } from '../../../lib/git/git.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { isSameSecret } from '../../../lib/sealed-text.ts';
@@ -36,7 +38,7 @@ function createHookEndpoint({ access, apps }: AuthorServices, options: PushHookO
     tag: 'apps',
     summary: 'Receive a push event of a git forge',
     description:
-      'For the webhooks of GitHub, GitLab, Gitea and Forgejo, and for scripts. The signature is checked; an event of the tracked branch makes the platform look for a new commit immediately. Other events have no effect. Needs no author key.',
+      'For the webhooks of GitHub, GitLab, Gitea and Forgejo, and for scripts. The signature is checked; an event of the tracked branch, or of a pull request or branch with previews, makes the platform look at the repository immediately. Other events have no effect. Needs no author key.',
     params: slugParams,
     body: rawBody,
     bodyForm: 'raw',
@@ -152,18 +154,36 @@ function parseFields(headers: Headers, text: string): z.output<typeof pushFields
 /** A script names no event. */
 const pushEvents: ReadonlySet<string | undefined> = new Set([undefined, 'push', 'push hook', 'tag push hook']);
 
+/** Events about pull and merge requests, in which no reference is read. */
+const pullEvents: ReadonlySet<string> = new Set(['pull_request', 'pull_request_sync', 'merge request hook']);
+
 /** Why a push does not concern the app, as a sentence; undefined if the repository is to be polled. */
 export function findReasonToIgnore(app: App, push: Push): string | undefined {
   const { metadata, spec } = app;
-  const { event, reference, repository, defaultBranch } = push;
+  const { event, reference, repository } = push;
   if (metadata.deletionTimestamp !== undefined) return 'The app is being deleted.';
   if (isSuspended(spec)) return 'The app is suspended. It looks for a new commit when it is resumed.';
-  if (!pushEvents.has(event)) return `The event ${event?.slice(0, 40)} is no push.`;
+  const previews = readPreviews(app);
+  const isPull = event !== undefined && pullEvents.has(event);
+  const reason = judgeEvent(event, isPull, previews.pullRequests);
+  if (reason !== undefined) return reason;
   const { owner, name } = readRepository(app);
   // The path alone: a forge may know itself by another host name than its address here.
   if (repository !== undefined && repository.toLowerCase() !== `${owner}/${name}`.toLowerCase())
     return `The push is to ${repository.slice(0, 200)}, and the app is built from ${owner}/${name}.`;
-  if (isCommitId(spec.source.revision)) return 'The app is built from a fixed commit.';
+  // A hook only makes the look at the repository earlier: what it says decides nothing else.
+  const isShown = isPull || (reference !== undefined && isChosenBranch(reference, previews.branches));
+  return isShown ? undefined : judgeReference(app, push);
+}
+
+function judgeEvent(event: string | undefined, isPull: boolean, showsPulls: boolean): string | undefined {
+  if (isPull) return showsPulls ? undefined : 'The app has no previews of pull requests.';
+  return pushEvents.has(event) ? undefined : `The event ${event?.slice(0, 40)} is no push.`;
+}
+
+/** Why the reference of a push does not concern what the app itself is built from. */
+function judgeReference(app: App, { reference, defaultBranch }: Push): string | undefined {
+  if (isCommitId(app.spec.source.revision)) return 'The app is built from a fixed commit.';
   const tracked = listTracked(app, defaultBranch);
   return reference === undefined || tracked.length === 0 || tracked.includes(reference)
     ? undefined

@@ -12,7 +12,7 @@ export const scopeMeanings = {
   deploy: 'deploy, rebuild and roll back',
   control: 'restart, suspend and resume, and start tasks',
   secrets: 'set and delete secrets',
-  settings: 'change settings, notifications and who may visit, and get the secret of the push hook',
+  settings: 'change settings, domains, notifications and who may visit, and get the secret of the push hook',
 } as const;
 
 export type Scope = keyof typeof scopeMeanings;
@@ -42,11 +42,13 @@ export const permissions = {
   getAuditLog: 'read',
   getFigures: 'read',
   getSettings: 'read',
+  listPreviews: 'read',
   getAccess: 'read',
   listAppTasks: 'read',
   listTaskRuns: 'read',
   listAppRuns: 'read',
   getRun: 'read',
+  listDomains: 'read',
   listSecrets: 'read',
   listNotifications: 'read',
   exportApp: 'read',
@@ -70,6 +72,9 @@ export const permissions = {
   setAccess: 'settings',
   createAccessKey: 'settings',
   revokeAccessKey: 'settings',
+  addDomain: 'settings',
+  checkDomain: 'settings',
+  removeDomain: 'settings',
   setNotificationWebhook: 'settings',
   removeNotificationWebhook: 'settings',
   startNotificationMail: 'settings',

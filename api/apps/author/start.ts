@@ -16,8 +16,10 @@ import { AuthorAccess, type AuthorAccessOptions } from './access.ts';
 import { AuditLog } from './audit.ts';
 import type { WriteControl } from './control.ts';
 import { createDeletionEndpoints } from './deletion.ts';
+import { createDomainEndpoints } from './domains.ts';
 import { type AuthorServices, createAuthorAppEndpoints } from './endpoints.ts';
 import { createFigureEndpoints } from './figures.ts';
+import { createPreviewEndpoint } from './previews.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
 import { HookVersions } from './push-hook-secrets.ts';
 import { createReleaseEndpoints } from './releases.ts';
@@ -38,6 +40,8 @@ export interface AuthorCluster {
   readonly maximumReplicas: number;
   /** Default: stores a fingerprint, with which the log is masked. */
   readonly rememberSecret?: AuthorServices['rememberSecret'];
+  /** Whether apps can have own domains. */
+  readonly offersDomains?: boolean | undefined;
   /** How what apps print is collected; without it, it is not. */
   readonly logs?: LogSettings | undefined;
   /** Without them, no mail is sent. */
@@ -45,7 +49,7 @@ export interface AuthorCluster {
 }
 
 export interface AuthorSideOptions {
-  readonly apps: Pick<AppIndex, 'get' | 'listAll'>;
+  readonly apps: Pick<AppIndex, 'get' | 'listAll' | 'listPreviews'>;
   readonly site: AppsSite;
   readonly baseUrl: string;
   /** The secrets of push hooks are derived from it; without it, there are none. */
@@ -109,6 +113,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
           rememberSecret(ledger.get().database, app.metadata.uid, name, value, logKey);
   const services: AuthorServices = {
     ...options,
+    domains: { offered: options.offersDomains === true, platform: [new URL(baseUrl).hostname, options.site.domain] },
     ...{ access, audit, tokens, rememberSecret: options.rememberSecret ?? storeFingerprint },
   };
   const notifications = startNotifications({
@@ -121,9 +126,11 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
       ...createAuthorAppEndpoints(services),
       ...createFigureEndpoints(services, database),
       ...createReleaseEndpoints(services),
+      createPreviewEndpoint({ access, ...{ apps, site: options.site } }),
       ...createSecretEndpoints(services),
       ...createSettingEndpoints(services),
       ...createVisitorEndpoints(services),
+      ...createDomainEndpoints(services),
       ...createTaskEndpoints({ ...services, store: runs }),
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
       ...createPushHookEndpoints(services, { baseUrl, secret, polls, versions }),

@@ -19,6 +19,7 @@ export const chosenKinds = [
   'statement',
   'payout',
   'task_failed',
+  'domain_lost',
 ] as const;
 export const chosenKind = z.enum(chosenKinds);
 export type ChosenKind = z.output<typeof chosenKind>;
@@ -86,7 +87,7 @@ const passingRules: ReadonlySet<string> = new Set(['run/image-pull', 'platform/s
 export function listStatusEvents(app: App): NoticedEvent[] {
   if (app.metadata.deletionTimestamp !== undefined || isSuspended(app.spec)) return [];
   const status = toPublicStatus(app);
-  const failed = toTaskEvents(app);
+  const failed = [...toTaskEvents(app), ...toDomainEvents(app)];
   if (status.status === 'in_pipeline') return failed;
   if (status.status === 'rejected') return [...toRejectionEvents(app, status.reason), ...failed];
   if (status.problem !== undefined) return [...toRejectionEvents(app, status.problem), ...failed];
@@ -108,6 +109,15 @@ function toTaskEvents(app: App): NoticedEvent[] {
   const at = new Date(run.endedAt ?? failing.lastTransitionTime);
   const detail = { ...describeApp(app), ...omitUndefined({ commit: run.commit }), message: failing.message };
   return [{ kind: 'task_failed', subject: run.id, at, detail, gapMs: hourMs }];
+}
+
+/** Domains whose proof is gone: once when that was seen, and once when the app has lost the domain. */
+function toDomainEvents(app: App): NoticedEvent[] {
+  return (app.status?.domains ?? []).flatMap(({ name, state, message, lostAt }): NoticedEvent[] => {
+    if (lostAt === undefined || (state !== 'ProofLost' && state !== 'Removed')) return [];
+    const subject = `${name}/${state}/${lostAt}`;
+    return [{ kind: 'domain_lost', subject, at: new Date(lostAt), detail: { ...describeApp(app), message } }];
+  });
 }
 
 /** Whether the app lacks a variable that its author can set. */

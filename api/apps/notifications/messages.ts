@@ -69,6 +69,10 @@ const texts: Readonly<Record<EventKind, EventText>> = {
     fact: ({ title }) =>
       `A scheduled task of ${title} failed, or did not start in time. Its runs and their logs are on the page of the app.`,
   },
+  domain_lost: {
+    subject: () => 'the proof of a domain is gone',
+    fact: ({ title }) => `DNS does not say any more that a domain of ${title} belongs to it.`,
+  },
   test: {
     subject: () => 'Test notification',
     fact: ({ title }) => `This is a test. Notifications about ${title} arrive here.`,

@@ -5,7 +5,7 @@
 {{- end }}
 
 {{- define "moorage.specSections" -}}
-['source', 'build', 'review', 'run', 'models', 'agents', 'mcp', 'metering', 'listing', 'author', 'submission', 'control']
+['source', 'build', 'review', 'run', 'models', 'agents', 'mcp', 'metering', 'listing', 'author', 'submission', 'previews', 'previewOf', 'control']
 {{- end }}
 
 {{- define "moorage.specDefaults" -}}

@@ -49,9 +49,18 @@
 - {name: MOORAGE_SERVICES_MAX_DISK, value: {{ .Values.services.maximum.disk | quote }}}
 - {name: MOORAGE_APPS_USAGE_INTERVAL, value: {{ .Values.apps.usageInterval | quote }}}
 - {name: MOORAGE_APPS_IDLE_AFTER, value: {{ .Values.apps.idleAfter | quote }}}
+- {name: MOORAGE_PREVIEWS_LIMIT, value: {{ .Values.previews.limit | int | quote }}}
 - {name: MOORAGE_ACTIVITY_INTERVAL, value: {{ .Values.activator.interval | quote }}}
 - {name: MOORAGE_PROBE_URL, value: {{ .Values.gateway.probeUrl | quote }}}
 - {name: MOORAGE_HSTS_SECONDS, value: {{ .Values.gateway.hstsSeconds | int | quote }}}
+{{- with .Values.domains.issuer }}
+- {name: MOORAGE_DOMAINS_ISSUER, value: {{ . | quote }}}
+{{- end }}
+- {name: MOORAGE_DOMAINS_ISSUER_KIND, value: {{ .Values.domains.issuerKind | quote }}}
+- {name: MOORAGE_DOMAINS_NAMESPACE, value: {{ .Values.namespaces.domains | quote }}}
+- {name: MOORAGE_DOMAINS_RESOLVERS, value: {{ join "," .Values.domains.resolvers | quote }}}
+- {name: MOORAGE_DOMAINS_INTERVAL, value: {{ .Values.domains.interval | quote }}}
+- {name: MOORAGE_DOMAINS_GRACE, value: {{ .Values.domains.grace | quote }}}
 {{- end }}
 
 {{- define "moorage.registryProxySettings" -}}
@@ -72,6 +81,9 @@
 {{- define "moorage.apiSettings" -}}
 - {name: MOORAGE_BASE_DOMAIN, value: {{ .Values.baseDomain | quote }}}
 - {name: MOORAGE_EXTERNAL_PORT, value: {{ .Values.externalPort | int | quote }}}
+{{- with .Values.domains.issuer }}
+- {name: MOORAGE_DOMAINS_ISSUER, value: {{ . | quote }}}
+{{- end }}
 - {name: MOORAGE_APPS_NAMESPACE, value: {{ .Values.namespaces.apps | quote }}}
 - {name: MOORAGE_BUILDS_NAMESPACE, value: {{ .Values.namespaces.builds | quote }}}
 - {name: MOORAGE_GIT_ALLOWED_HOSTS, value: {{ join "," .Values.git.allowedHosts | quote }}}

@@ -171,6 +171,51 @@ export const releases = defineCommand({
   },
 });
 
+const ownPreviews = z.looseObject({
+  enabled: z.boolean(),
+  previews: z.array(
+    z.looseObject({
+      label: z.string(),
+      commit: z.string().optional(),
+      status: z.string(),
+      message: z.string(),
+      url: z.string(),
+      serving_since: z.string().optional(),
+      asleep: z.boolean(),
+      wakes_in_ms: z.number().optional(),
+    }),
+  ),
+});
+
+export const previews = defineCommand({
+  name: 'previews',
+  group: 'Run',
+  summary: 'List the previews of pull requests and branches',
+  details: ['`previews` in moorage.yaml of the default branch switches them on.'],
+  arguments: [appArgument],
+  options: { app: appOption },
+  examples: ['previews', 'moorage previews octo/hello --json | jq -r .previews[].url'],
+  run: async ({ values, positionals: [name] }, session) => {
+    const { api, slug } = await chooseApp(session, name, values.app);
+    const path = `/api/apps/${slug}/previews`;
+    const found = await api.call({ path, schema: ownPreviews, feature: 'previews' });
+    const { terminal } = session;
+    const rows = found.previews.map((each) => ({
+      shows: toHarmlessText(each.label),
+      commit: each.commit?.slice(0, 12) ?? '-',
+      state: each.asleep ? 'asleep' : each.status,
+      started: each.serving_since === undefined ? '-' : formatTime(each.serving_since),
+      'wakes in': each.wakes_in_ms === undefined ? '-' : `${(each.wakes_in_ms / 1_000).toFixed(1)} s`,
+      'url or reason': toHarmlessText(each.status === 'rejected' ? each.message : each.url),
+    }));
+    const none = found.enabled
+      ? 'There is no pull request or branch to show.'
+      : 'Previews are off. Add `previews: {pullRequests: true}` to moorage.yaml on the default branch.';
+    terminal.printResult(found, () => terminal.formatTable(rows, none));
+    return undefined;
+  },
+});
+
 // Acting
 
 export const rollback = defineCommand({

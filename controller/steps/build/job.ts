@@ -91,8 +91,12 @@ export function buildPipelineJob(app: HostedApp, config: InstallationConfig, ide
   };
 }
 
-/** The network, which is harder to change than a key. An app that was not submitted through the API counts alone. */
-function identifySubmitter({ metadata }: HostedApp): string {
+/**
+ * The network, which is harder to change than a key. An app that was not submitted through the API counts alone. The
+ * previews of an app count together, and never take the slot that the app itself is waiting for.
+ */
+function identifySubmitter({ metadata, spec: { previewOf } }: HostedApp): string {
+  if (previewOf !== undefined) return `${metadata.namespace}/${previewOf.app}/previews`;
   const { [labels.network]: network, [labels.caller]: caller } = metadata.labels ?? {};
   return network ?? caller ?? `${metadata.namespace}/${metadata.name}`;
 }

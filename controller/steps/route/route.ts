@@ -1,7 +1,14 @@
 // Step Route: routes the host names of an app to its Service or the activator, and waits until the Gateway accepts them.
 import { isProtected } from '../../../crds/access.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { activator, annotations, formatAppHost, formatSubdomainLabel, probeHeader } from '../../../crds/names.ts';
+import {
+  activator,
+  annotations,
+  formatAppHost,
+  formatSubdomainLabel,
+  labels,
+  probeHeader,
+} from '../../../crds/names.ts';
 import {
   assignServicePorts,
   formatPortName,
@@ -31,8 +38,7 @@ import { isReady, readTemplateHash } from '../deploy/pods.ts';
 
 export function runRouteStep(snapshot: Snapshot, { fields }: Progress): StepResult {
   const { app, config, route, componentRoutes = [] } = snapshot;
-  // A protected app is reached through the activator alone. If there is none, nobody reaches it.
-  const isActivated = fields.idle !== undefined || fields.activated === true || isProtected(app.spec);
+  const isActivated = shouldActivate(app, fields);
   const components = chooseComponents(snapshot);
   const wanted = listSubdomains(components).map((subdomain) => {
     const manifest = buildComponentRoute(app, config, { components, subdomain, isActivated });
@@ -52,6 +58,11 @@ export function runRouteStep(snapshot: Snapshot, { fields }: Progress): StepResu
       ...retired.map((object): Action => ({ kind: 'delete', resource: routes, object })),
     ],
   };
+}
+
+/** Only the activator knows who may visit a protected app, or a preview. If there is none, nobody reaches them. */
+function shouldActivate({ spec }: HostedApp, { idle, activated }: Progress['fields']): boolean {
+  return idle !== undefined || activated === true || isProtected(spec) || spec.previewOf !== undefined;
 }
 
 /**
@@ -110,9 +121,39 @@ function completeRoute(manifest: Manifest, app: HostedApp, config: InstallationC
   return {
     ...manifest,
     spec: {
-      parentRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name, namespace, sectionName: 'https' }],
+      parentRefs: [{ ...gatewayRef, name, namespace, sectionName: 'https' }],
       hostnames: [formatAppHost(manifest.metadata.name, config.site)],
       rules: buildRules(app, config, host),
+    },
+  };
+}
+
+const gatewayRef = { group: 'gateway.networking.k8s.io', kind: 'Gateway' };
+
+/**
+ * The route of an own domain, which leads where the host name of the app does. It is called like the domain, so that one app
+ * at most has it. Without Strict-Transport-Security: browsers would remember it when the domain has left the platform.
+ */
+export function buildDomainRoute(
+  snapshot: Snapshot,
+  fields: Progress['fields'],
+  { domain, gateway }: { readonly domain: string; readonly gateway: { name: string; namespace: string } },
+): Manifest {
+  const { app, config } = snapshot;
+  const manifest = buildChild(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', domain);
+  const plain = { ...config, gateway: { ...config.gateway, hstsSeconds: 0 } };
+  const host = {
+    components: chooseComponents(snapshot),
+    subdomain: undefined,
+    isActivated: shouldActivate(app, fields),
+  };
+  return {
+    ...manifest,
+    metadata: { ...manifest.metadata, labels: { ...manifest.metadata.labels, [labels.domain]: 'true' } },
+    spec: {
+      parentRefs: [{ ...gatewayRef, ...gateway, sectionName: 'https' }],
+      hostnames: [domain],
+      rules: buildRules(app, plain, host),
     },
   };
 }
@@ -126,12 +167,12 @@ function buildRules(
   const toService = { group: '', kind: 'Service', weight: 1 };
   if (isActivated) {
     const service = { ...toService, name: activator.name, namespace: config.systemNamespace, port: 80 };
-    return [buildRule(['/'], service, buildFilters(config, isActivated))];
+    return [buildRule(['/'], service, buildFilters(app, config, isActivated))];
   }
   const ports = assignServicePorts(components);
   const here = components.filter(({ route }) => route.subdomain === subdomain);
   const backend = { ...toService, name: app.metadata.name };
-  if (here.length === 0) return [buildRule(['/'], { ...backend, port: 80 }, buildFilters(config, isActivated))];
+  if (here.length === 0) return [buildRule(['/'], { ...backend, port: 80 }, buildFilters(app, config, isActivated))];
   return here
     .flatMap((component) => {
       const port = ports.get(formatPortName(component)) ?? 80;
@@ -139,7 +180,7 @@ function buildRules(
     })
     .toSorted((one, other) => (other.paths[0]?.length ?? 0) - (one.paths[0]?.length ?? 0))
     .map(({ paths, isRemoved, ...rule }) =>
-      buildRule(paths, rule.backend, [...buildFilters(config, isActivated), ...(isRemoved ? [stripFilter] : [])]),
+      buildRule(paths, rule.backend, [...buildFilters(app, config, isActivated), ...(isRemoved ? [stripFilter] : [])]),
     );
 }
 
@@ -166,12 +207,17 @@ function buildRule(paths: readonly string[], backend: object, filters: object[])
   };
 }
 
-function buildFilters({ gateway: { hstsSeconds } }: InstallationConfig, isActivated: boolean): object[] {
-  const https = { name: 'Strict-Transport-Security', value: `max-age=${hstsSeconds}` };
+function buildFilters({ spec }: HostedApp, { gateway }: InstallationConfig, isActivated: boolean): object[] {
+  const { hstsSeconds } = gateway;
+  const set = [
+    ...(hstsSeconds === 0 ? [] : [{ name: 'Strict-Transport-Security', value: `max-age=${hstsSeconds}` }]),
+    // Keeps previews out of search engines, whatever the app itself answers.
+    ...(spec.previewOf === undefined ? [] : [{ name: 'X-Robots-Tag', value: 'noindex' }]),
+  ];
   return [
     // The activator reads and removes it; an app must never get it from anybody.
     ...(isActivated ? [] : [{ type: 'RequestHeaderModifier', requestHeaderModifier: { remove: [probeHeader] } }]),
-    ...(hstsSeconds === 0 ? [] : [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set: [https] } }]),
+    ...(set.length === 0 ? [] : [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set } }]),
   ];
 }
 
@@ -198,7 +244,7 @@ function reportRouted(outcomes: readonly Outcome[]): Outcome {
 /** A verdict counts only for this generation of the route: an older one may be about another host. */
 function judgeRoute(route: HttpRoute, config: InstallationConfig, host: string): Outcome {
   const { name } = config.gateway;
-  const conditions = readVerdicts(route, config);
+  const conditions = readVerdicts(route, config.gateway);
   const accepted = findCondition(conditions, 'Accepted');
   const refused = conditions.find(
     ({ type, status }) => status === 'False' && (type === 'Accepted' || type === 'ResolvedRefs'),
@@ -215,7 +261,11 @@ function judgeRoute(route: HttpRoute, config: InstallationConfig, host: string):
   return createDoneOutcome('Routed', `${host} is routed to the app.`);
 }
 
-function readVerdicts(route: HttpRoute, { gateway }: InstallationConfig): RouteCondition[] {
+/** What a Gateway says of a route. */
+export function readVerdicts(
+  route: HttpRoute,
+  gateway: { readonly name: string; readonly namespace: string },
+): RouteCondition[] {
   const isOurs = ({ name, namespace = gateway.namespace }: { name: string; namespace?: string }): boolean =>
     name === gateway.name && namespace === gateway.namespace;
   return route.status?.parents?.find(({ parentRef }) => isOurs(parentRef))?.conditions ?? [];

@@ -5,11 +5,13 @@ import { authorDataAttacks } from './author-data.ts';
 import { authorKeyAttacks, staleKeyAttacks } from './author-keys.ts';
 import { authorNoticeAttacks } from './author-notices.ts';
 import { runAttacks } from './runs.ts';
+import { domainAttacks, domainRightAttacks } from './domains.ts';
 import { buildAttacks } from './builds.ts';
 import { callerAttacks } from './callers.ts';
 import { installationAttacks } from './installation.ts';
 import { moneyAttacks } from './money.ts';
 import { neighbourAttacks } from './neighbours.ts';
+import { previewAttacks } from './previews.ts';
 import { rightsAttacks } from './rights.ts';
 import { secretAttacks } from './secrets.ts';
 import { allSignInAttacks } from './sign-in.ts';
@@ -21,6 +23,7 @@ export const quickAttacks: readonly Attack[] = [
   ...neighbourAttacks,
   ...rightsAttacks,
   ...moneyAttacks,
+  ...previewAttacks,
 ];
 
 /** Each group waits for builds of its own most of the time, so the groups are tried at the same time, after the quick attacks. */
@@ -32,6 +35,8 @@ export const hostingAttacks: readonly (readonly Attack[])[] = [
     ...authorNoticeAttacks,
     ...allSignInAttacks,
     ...runAttacks,
+    ...domainAttacks,
+    ...domainRightAttacks,
     ...staleKeyAttacks,
   ],
   visitorAttacks,

@@ -361,14 +361,14 @@ for (const [what, spec, field] of [
   ['a field that it does not know in a section', { run: { unknown: 'x' } }, 'run.unknown'],
 ] as const) {
   test(`rejects ${what} in an app that the API submits`, async () => {
-    const refusal = await refusalOf(spec);
+    const refusal = await listRefusedFields(spec);
     assert.deepEqual(refusal, [field]);
   });
 }
 
 /** The fields that the API server names when the API submits an app with this spec. */
-async function refusalOf(spec: object): Promise<string[]> {
-  const refusal = await api.create(hostedApps, submitted('greedy', spec)).then(
+async function listRefusedFields(spec: object, name = 'greedy'): Promise<string[]> {
+  const refusal = await api.create(hostedApps, submitted(name, spec)).then(
     () => 'it was taken',
     (error: unknown) => String(error),
   );
@@ -408,17 +408,25 @@ const everyField = {
     accessPassword: `scrypt-1:${'a'.repeat(22)}:${'b'.repeat(43)}`,
     accessKeys: [{ name: 'team', hash: 'a'.repeat(64), createdAt: '2026-01-01T00:00:00Z' }],
     runs: [{ id: 'run-a-1', task: 'clean', timeoutSeconds: 60, requestedAt: '2026-01-01T00:00:00Z' }],
+    domains: [{ name: 'shop.example.com', addedAt: '2026-01-01T00:00:00Z' }],
   },
+  previews: { pullRequests: true, branches: ['next'], limit: 2 },
   deletionPolicy: 'Retain',
   suspend: true,
 };
 
 test('attack: rejects every field that the API does not set itself', async () => {
   const fields = new Set(listSpecFields().map((path) => path.split('.').slice(0, 2).join('.')));
-  // An app sets either components or the fields of one process, so the table above has components.
+  // An app sets either components or the fields of one process, so the table above has no components. A preview cannot have most
+  // of the others.
+  const preview = {
+    ...{ source: { ...source, revision: 'a'.repeat(40) }, previewOf: { app: 'a', reference: 'refs/pull/1/head' } },
+    ...{ models: { enabled: false, dailyBudgetUsd: '0' }, agents: { enabled: false }, author: { share: '0' } },
+  };
+  const ofPreviews = (await listRefusedFields(preview, 'a--pr-1')).filter((field) => field.startsWith('previewOf'));
   const expected = [...fields].filter((field) => !submittedFields.includes(field) && field !== 'components');
   assert.ok(expected.length > 35, String(expected.length));
-  assert.deepEqual((await refusalOf(everyField)).sort(), expected.sort());
+  assert.deepEqual([...(await listRefusedFields(everyField)), ...ofPreviews].sort(), expected.sort());
 });
 
 test('attack: rejects a field that the policy does not know, and every field, in an app that exists', async () => {

@@ -384,12 +384,11 @@ function review({ who, verb, what, where, name }: Right): object {
 
 const happ = 'hostedapps@moorage.dev';
 const rights: readonly (readonly [Right, boolean])[] = [
-  ...['get', 'list', 'watch', 'patch', 'delete'].map(
+  // It creates previews alone, which integration/operator/previews tests.
+  ...['get', 'list', 'watch', 'create', 'patch', 'delete'].map(
     (verb) => [{ who: 'operator', verb, what: happ, where: 'moorage-apps' }, true] as const,
   ),
-  ...['create', 'deletecollection'].map(
-    (verb) => [{ who: 'operator', verb, what: happ, where: 'moorage-apps' }, false] as const,
-  ),
+  [{ who: 'operator', verb: 'deletecollection', what: happ, where: 'moorage-apps' }, false],
   [{ who: 'operator', verb: 'patch', what: 'hostedapps/status@moorage.dev', where: 'moorage-apps' }, true],
   ...[
     'deployments@apps',

@@ -8,7 +8,7 @@ import { readApiConfig } from '../../../api/config.ts';
 import { node } from '../../../localnode/node/settings.ts';
 import { readOperatorConfig } from '../../../controller/config.ts';
 import { formatAppUrl } from '../../../crds/names.ts';
-import { readEnvironment, findNamed, render, required, type Rendered } from '../../support/chart.ts';
+import { readEnvironment, findNamed, render, required, selectKind, type Rendered } from '../../support/chart.ts';
 
 const gateway = z.looseObject({
   spec: z.looseObject({
@@ -111,4 +111,38 @@ test('sets HSTS for the API and apps once the installation requires it', async (
   const seconds = (objects: readonly Rendered[]): number =>
     readOperatorConfig(readEnvironment(objects, 'operator')).installation.gateway.hstsSeconds;
   assert.deepEqual([seconds(plain), seconds(strict)], [0, 31_536_000]);
+});
+
+test('own domains of apps need an issuer: without one there is no namespace, no right and no further redirect', async () => {
+  const inDomains = (objects: readonly Rendered[]): string[] =>
+    objects.flatMap(({ kind, metadata }) =>
+      metadata.namespace === 'moorage-domains' || metadata.name === 'moorage-domains' ? [kind] : [],
+    );
+  const without = await render(required);
+  assert.deepEqual(inDomains(without), []);
+  assert.ok(selectKind(without, 'HTTPRoute').every(({ metadata }) => metadata.name !== 'moorage-redirect-domains'));
+  assert.equal(readOperatorConfig(readEnvironment(without, 'operator')).installation.domains, undefined);
+  const objects = await render({
+    ...required,
+    domains: { issuer: 'letsencrypt', resolvers: ['192.0.2.53', '2001:db8::53'] },
+  });
+  assert.deepEqual(inDomains(objects).toSorted(), ['Namespace', 'Role', 'RoleBinding']);
+  const { domains } = readOperatorConfig(readEnvironment(objects, 'operator')).installation;
+  assert.deepEqual(
+    [domains?.issuer, domains?.resolvers, domains?.platform],
+    [
+      { kind: 'ClusterIssuer', name: 'letsencrypt' },
+      ['192.0.2.53', '2001:db8::53'],
+      ['apps.example.org', 'apps.example.org'],
+    ],
+  );
+  const api = { ...readEnvironment(objects, 'api'), MOORAGE_CALLER_SALT: 'x'.repeat(64) };
+  assert.equal(readApiConfig(api).offersDomains, true);
+  // Challenges of certificate authorities and the redirect, and nothing of an app.
+  assert.match(
+    JSON.stringify(findNamed(objects, 'Gateway', 'moorage')),
+    /"values":\["moorage-system","moorage-domains"\]/,
+  );
+  const policy = JSON.stringify(findNamed(objects, 'NetworkPolicy', 'moorage-operator'));
+  assert.match(policy, /192[.]0[.]2[.]53\/32.*2001:db8::53\/128/);
 });

@@ -62,6 +62,7 @@ test("a reconcile of the old app neither deletes the new one's pipeline nor writ
     routes: none,
     taskJobs: none,
     cronJobs: none,
+    gateways: none,
   } satisfies Record<keyof Caches, object> as unknown as Caches;
   const lookups = { start: () => undefined, take: () => undefined, forget: () => undefined };
   const reconcile = createReconciler({

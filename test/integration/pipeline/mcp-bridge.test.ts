@@ -12,6 +12,7 @@ import {
   createClient,
   listProcesses,
   type RunningBridge,
+  sessionServer,
   spawnBridge,
   startBridge,
   waitFor,
@@ -285,7 +286,10 @@ test('shows a page with the tools, and ends with a reason if the server does not
 
 test('leaves no process behind after 50 sessions whose processes are killed', async () => {
   const mark = randomUUID();
-  await using bridge = await startBridge(program, { variables: { MARK: mark, MCP_BRIDGE_SESSIONS: '100' } });
+  await using bridge = await startBridge(program, {
+    command: sessionServer,
+    variables: { MARK: mark, MCP_BRIDGE_SESSIONS: '100' },
+  });
   const own = bridge.process.pid ?? 0;
   const visit = async (round: number): Promise<void> => {
     const connected = await bridge.connect();

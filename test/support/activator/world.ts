@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { pino } from 'pino';
 import {
+  appIndexers,
   type Directory,
   createDirectory,
   podIndexers,
@@ -26,8 +27,9 @@ export interface ActivatorWorld {
   readonly asked: number[];
   /** Wakes in milliseconds. */
   readonly measured: { readonly depth: string; readonly ms: number }[];
-  /** How the app stands from now on. */
-  show(view: Partial<AppView['view']>): void;
+  /** How the app, or another one, stands from now on. */
+  show(view: Partial<AppView['view']>, name?: string): void;
+  remove(name: string): void;
   /** Its pods from now on, by the ports that they listen on. */
   run(...pods: RunningPod[]): void;
   /** Called when a rest is to end. */
@@ -55,6 +57,8 @@ const awake: AppView['view'] = {
   startupMs: 10_000,
   failure: undefined,
   access: undefined,
+  domains: undefined,
+  previewOf: undefined,
 };
 
 export async function startActivator(
@@ -62,7 +66,7 @@ export async function startActivator(
   woken: (depth: string, ms: number) => void = () => undefined,
   now: () => number = Date.now,
 ): Promise<ActivatorWorld> {
-  const apps = createStore<AppView>();
+  const apps = createStore<AppView>({ indexers: appIndexers });
   const pods = createStore<PodView>({ indexers: podIndexers });
   let version = 0;
   const metadata = (name: string, uid: string): AppView['metadata'] => ({
@@ -113,15 +117,19 @@ export async function startActivator(
     sessions,
     asked,
     measured,
-    show(view) {
+    show(view, name = 'hello') {
       const whole = { ...awake, ...view };
       const restNumber = whole.idle?.number ?? 0;
       apps.set({
         apiVersion: 'moorage.dev/v1alpha1',
         kind: 'HostedApp',
-        metadata: metadata('hello', 'app-1'),
+        metadata: metadata(name, name === 'hello' ? 'app-1' : name),
         view: { ...whole, restNumber },
       });
+    },
+    remove(name) {
+      const app = directory.get(name);
+      if (app !== undefined) apps.remove(app);
     },
     run(...all) {
       generation += 1;

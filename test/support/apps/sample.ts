@@ -114,6 +114,19 @@ export async function sampleAppsServer({
   };
 }
 
+/** A preview of an app as the operator creates it, with the status of the app and these changes. */
+export function buildPreview(app: App, label: string, reference: string, changes: Partial<App['status']> = {}): App {
+  const { apiVersion, kind, metadata, spec, status } = app;
+  const name = `${metadata.name}--${label}`;
+  const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid, controller: true };
+  return {
+    ...app,
+    metadata: { ...metadata, name, uid: name, ownerReferences: [owner] },
+    spec: { ...spec, previewOf: { app: metadata.name, reference } },
+    status: { ...status, url: `https://${name}.moorage.test/`, ...changes },
+  };
+}
+
 /** Switches the operations of an app on. */
 export function addAgentPaths(app: App, paths: { openapi?: string; mcp?: string } = {}): App {
   return { ...app, spec: { ...app.spec, agents: { enabled: true, openapi: '/openapi.json', mcp: '/mcp', ...paths } } };

@@ -143,6 +143,18 @@ export const goodSpec = record({
   submission: maybe(
     record({ contact: maybe(fc.string({ maxLength: 40 })), note: maybe(fc.string({ maxLength: 100 })) }),
   ),
+  previews: maybe(
+    record({
+      pullRequests: maybe(fc.boolean()),
+      branches: maybe(
+        fc.array(
+          letters(`${lower}._/*-`, 0, 20).map((text) => `b${text}`),
+          { maxLength: 10 },
+        ),
+      ),
+      limit: maybe(fc.integer({ min: 1, max: 5 })),
+    }),
+  ),
   suspend: maybe(fc.boolean()),
 });
 
@@ -258,7 +270,7 @@ export const oddSpec = fc
   .oneof(
     fc.tuple(fc.constantFrom<readonly string[]>(...fields), text),
     fc.tuple(
-      fc.constantFrom<readonly string[]>(['run', 'port'], ['run', 'replicas']),
+      fc.constantFrom<readonly string[]>(['run', 'port'], ['run', 'replicas'], ['previews', 'limit']),
       fc.oneof(fc.integer({ min: -2, max: 25 }), fc.constantFrom(65_535, 65_536, 1.5, 2 ** 40)),
     ),
   )

@@ -17,7 +17,38 @@ const variable = { name: 'MODEL', value: 'small' };
 const volume = { name: 'data', path: '/data', size: '1Gi' };
 const secret = { name: 'KEY', secret: 'keys', key: 'one' };
 
+const preview = {
+  source: { ...source, revision: 'a'.repeat(40) },
+  models: { enabled: false, dailyBudgetUsd: '0' },
+  agents: { enabled: false },
+  author: { share: '0' },
+  previewOf: { app: 'hello', reference: 'refs/pull/1/head' },
+};
+
+/** What a preview cannot have. */
+const previewChanges: Readonly<Record<string, object>> = {
+  'a Secret': { run: { secrets: [secret] } },
+  'a component': { components: [{ name: 'web', secrets: [secret] }] },
+  'a task': { tasks: [{ name: 'clean', command: ['true'], schedule: '* * * * *' }] },
+  'secrets of the author': { control: { secrets: [{ name: 'KEY', version: 1 }] } },
+  models: { models: { enabled: true, dailyBudgetUsd: '0' } },
+  'a budget': { models: { enabled: false, dailyBudgetUsd: '0.01' } },
+  'a share': { author: { share: '0.7' } },
+  agents: { agents: { enabled: true } },
+  'a waiver': { review: { waivers: [{ rule: 'license/missing', reason: 'Because.' }] } },
+  replicas: { run: { replicas: 2 } },
+  'a branch': { source: { ...source, revision: 'main' } },
+  'data that stays': { deletionPolicy: 'Retain' },
+};
+
 export const refusals: readonly Refusal[] = [
+  ...Object.entries(previewChanges).map(([what, change]) => ({
+    what: `a preview with ${what}`,
+    given: { ...preview, ...change },
+    fix: /a preview has no secrets/,
+  })),
+  { what: 'a branch that goes up', given: { source, previews: { branches: ['../x'] } }, fix: /such as feature\/\*/ },
+  { what: 'a branch with a space', given: { source, previews: { branches: ['a b'] } }, fix: /such as feature\/\*/ },
   {
     what: 'plain http',
     given: withSource({ repo: 'http://github.com/owner/name' }),
@@ -230,6 +261,8 @@ export const structuralRefusals: readonly Omit<Refusal, 'fix'>[] = [
   { what: 'a port that is no whole number', given: withRun({ port: 80.5 }) },
   { what: 'replicas below 0', given: withRun({ replicas: -1 }) },
   { what: 'more than 20 replicas', given: withRun({ replicas: 21 }) },
+  { what: 'no previews at most', given: { source, previews: { limit: 0 } } },
+  { what: 'more than 5 previews', given: { source, previews: { limit: 6 } } },
   { what: 'an unknown strategy', given: withBuild({ strategy: 'magic' }) },
   { what: 'an unknown field', given: withRun({ colour: 'red' }) },
   { what: 'one variable twice', given: withRun({ env: [variable, variable] }) },

@@ -21,6 +21,8 @@ export interface GitServer {
   commit: (message: string, branch?: string) => Promise<string>;
   /** Makes an annotated tag of the newest commit of main. */
   tag: (name: string) => Promise<void>;
+  /** Points a reference, such as refs/pull/1/head, to a new commit, and returns its id. Without `exists`, removes it. */
+  setReference: (name: string, exists?: boolean) => Promise<string>;
   stop: () => Promise<void>;
 }
 
@@ -41,7 +43,7 @@ export async function startGitServer(): Promise<GitServer> {
     (await run('git', ['-C', bare, ...args], { env: environment })).stdout.trim();
   await run('git', ['init', '--quiet', '--bare', '--initial-branch=main', bare], { env: environment });
   const emptyTree = await git('hash-object', '-t', 'tree', '-w', '/dev/null');
-  let received = 0;
+  let [received, changes] = [0, 0];
   const server = createServer((request, response) => {
     received += 1;
     void answer(folder, request, response);
@@ -66,6 +68,13 @@ export async function startGitServer(): Promise<GitServer> {
     async tag(name) {
       await git('tag', '--annotate', '--message', name, name, 'main');
       await git('update-server-info');
+    },
+    async setReference(name, exists = true) {
+      changes += 1;
+      const id = await git('commit-tree', emptyTree, '-m', `${name} ${changes}`);
+      await (exists ? git('update-ref', name, id) : git('update-ref', '-d', name));
+      await git('update-server-info');
+      return id;
     },
     async stop() {
       server.closeAllConnections();

@@ -70,6 +70,7 @@ const values = {
   registry: { host: 'registry.test' },
   builds: { concurrency: 50 },
   services: { images: { meilisearch: '' } },
+  domains: { issuer: 'test-issuer' },
 };
 
 const variables = z.record(z.string(), z.string());

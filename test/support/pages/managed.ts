@@ -2,7 +2,7 @@
 import { createAuthorKey, hashAuthorKey } from '../../../lib/ownership-file.ts';
 import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { addMonth } from '../apps/figures.ts';
-import { sampleAppsServer, type AppsSample } from '../apps/sample.ts';
+import { buildPreview, sampleAppsServer, type AppsSample } from '../apps/sample.ts';
 
 export const managePath = '/apps/mine/manage';
 
@@ -19,6 +19,7 @@ function buildStatus(status: HostedAppStatus | undefined, authorKey: string): Ho
   return {
     ...status,
     authorKeys: [authorKey],
+    settings: { commit, values: JSON.stringify({ previews: { pullRequests: true, branches: ['feature/*'] } }) },
     built: { image: 'r/apps/mine@sha256:a', commit, inputsHash: 'x', settings: JSON.stringify(settings) },
     releases: [commit, earlier].map((each, index) => ({
       image: `r/apps/mine@sha256:${each}`,
@@ -59,10 +60,17 @@ export async function openManagedPage(): Promise<ManagedPage> {
       writeControl: (app) => Promise.resolve(app),
     },
   });
-  await sample.host(
+  const app = await sample.host(
     'mine',
     (_request, response) => response.end('ok'),
-    (app) => ({ ...app, status: buildStatus(app.status, hash) }),
+    (one) => ({ ...one, status: buildStatus(one.status, hash) }),
+  );
+  const wakes = { count: 1, number: 1, p50Ms: 1_849, p95Ms: 1_849, recentMs: [1_849] };
+  const idle = { state: 'Asleep' as const, since: '2026-11-01T08:10:00Z', number: 2, afterSeconds: 600, wakes };
+  const rejection = { rule: 'license/missing', message: 'The repository has no license.', fix: '' };
+  sample.store.set(buildPreview(app, 'pr-12', 'refs/pull/12/head', { idle }));
+  sample.store.set(
+    buildPreview(app, 'br-login', 'refs/heads/login', { served: undefined, phase: 'Rejected', rejection }),
   );
   const form = { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html' };
   const signedIn = await sample.request(managePath, {

@@ -7,6 +7,7 @@ import { afterEach, beforeAll, beforeEach, test } from 'vitest';
 import { createSessions, PasswordChecks, sessionCookie, sessionSeconds } from '../../../activator/access.ts';
 import { toAppView } from '../../../activator/directory.ts';
 import { createAccessKey, hashAccessKey, hashAccessPassword, type AccessPolicy } from '../../../crds/access.ts';
+import type { DomainStatus } from '../../../crds/domains.ts';
 import type { KubeObject } from '../../../lib/kubernetes/index.ts';
 import { host, probeToken, startActivator, type ActivatorWorld } from '../../support/activator/world.ts';
 import { listen } from '../../support/free-port.ts';
@@ -350,6 +351,36 @@ test('a HostedApp that cannot be read stays protected', () => {
     assert.deepEqual(read({ control }), { mode: 'locked', credentials: [] }, JSON.stringify(control));
 });
 
+test('attack: a preview opens to the visitors of its app alone, also after the app has changed or gone', async () => {
+  const at = { host: 'hello--pr-1.apps.test' };
+  const preview = 'hello--pr-1';
+  // Who is admitted is answered that it is stopped.
+  world.show({ previewOf: 'hello', isStopped: true }, preview);
+  assert.equal((await ask('/', at)).status, 401);
+  assert.equal((await ask('/', { ...at, cookie: await beginSession() })).status, 401, 'the session of the app');
+  assert.equal((await ask('/', { ...at, authorization: `Bearer ${key}` })).status, 503);
+  assert.equal((await signIn(password, { ...at, origin: `https://${at.host}` })).status, 303);
+  const changed = new Set<string>();
+  world.directory.subscribe((name) => changed.add(name));
+  world.show({});
+  assert.equal((await ask('/', at)).status, 503);
+  // Streams in progress are judged again.
+  assert.ok(changed.has(preview));
+  world.remove('hello');
+  assert.equal((await ask('/', { ...at, authorization: `Bearer ${key}` })).status, 403);
+});
+
+test('attack: a preview that cannot be read opens to nobody', () => {
+  const read = (previewOf: unknown): string | undefined =>
+    toAppView({
+      ...{ apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp', metadata: { name: 'a', uid: 'u' } },
+      spec: { previewOf },
+    } as unknown as KubeObject).view.previewOf;
+  assert.equal(read(undefined), undefined);
+  assert.equal(read({ app: 'hello', reference: 'refs/pull/1/head' }), 'hello');
+  for (const odd of ['hello', null, { app: 1 }, { app: 'hello' }]) assert.equal(read(odd), '', JSON.stringify(odd));
+});
+
 test('nobody is admitted to an app whose policy cannot be read', async () => {
   world.show({ access: { mode: 'locked', credentials: [] } });
   const page = await ask('/', browser);
@@ -380,6 +411,35 @@ test('wrong passwords are limited by network, and the right one is never refused
   assert.deepEqual(await checks.check('a', 'wrong', ''), { kind: 'wrong' });
   assert.equal((await signIn('wrong password', from('192.0.2.1'))).status, 403);
   assert.equal((await signIn(password, from('192.0.2.1'))).status, 303);
+});
+
+const domain = 'shop.example.com';
+const own = (state: DomainStatus['state']): readonly DomainStatus[] => [{ name: domain, state, message: '' }];
+
+test('an own domain leads to its app, is protected like it, and has a session of its own', async () => {
+  world.show({ access: policy, domains: own('Active') });
+  assert.equal((await ask('/', { host: domain })).status, 401);
+  assert.equal((await ask('/', { host: domain, authorization: `Bearer ${key}` })).body, 'the app');
+  const page = { host: `${domain}:443`, origin: `https://${domain}`, 'sec-fetch-site': 'same-origin' };
+  const { status, headers } = await signIn(password, page);
+  assert.equal(status, 303);
+  const cookie = headers['set-cookie']?.[0]?.split(';')[0] ?? '';
+  assert.equal((await ask('/', { ...page, cookie })).body, 'the app');
+  const sibling = { host: domain, cookie, origin: 'https://other.example.com' };
+  assert.equal((await ask('/', sibling)).status, 401);
+  assert.equal(received.at(-1)?.headers.host, page.host);
+});
+
+test('a domain that an app does not have, or has lost, leads nowhere', async () => {
+  for (const state of ['Pending', 'Taken', 'Refused', 'Removed'] as const) {
+    world.show({ domains: own(state) });
+    assert.equal((await ask('/', { host: domain })).status, 404, state);
+  }
+  world.show({ previewOf: 'hello', domains: own('Active') }, 'hello--pr-1');
+  assert.equal((await ask('/', { host: domain })).status, 404, 'of a preview');
+  world.show({ domains: own('ProofLost') });
+  assert.equal((await ask('/', { host: domain })).body, 'the app');
+  assert.equal((await ask('/', { host: `x.${domain}` })).status, 404);
 });
 
 test('passwords of one network are checked one after another, and a flood of them is not kept', async () => {

@@ -10,12 +10,19 @@ import { findAuthorKeyHashes } from '../../../lib/ownership-file.ts';
 import { attempt } from '../../attack/attack.ts';
 import { authorDataAttacks } from '../../attack/attacks/author-data.ts';
 import { authorKeyAttacks, staleKeyAttacks } from '../../attack/attacks/author-keys.ts';
+import { domainAttacks } from '../../attack/attacks/domains.ts';
 import { authorNoticeAttacks } from '../../attack/attacks/author-notices.ts';
 import { type Answer, type AskOptions, Victim } from '../../attack/victim.ts';
 import { namespace } from '../../support/api/sample.ts';
 import { type AppsSample, sampleAppsServer } from '../../support/apps/sample.ts';
 
-const attacks = [...authorKeyAttacks, ...authorDataAttacks, ...authorNoticeAttacks, ...staleKeyAttacks];
+const attacks = [
+  ...authorKeyAttacks,
+  ...authorDataAttacks,
+  ...authorNoticeAttacks,
+  ...domainAttacks,
+  ...staleKeyAttacks,
+];
 /** The others need a log, which only a cluster has. */
 const local = attacks.filter(({ name }) => !/in its log|in the log/.test(name));
 
@@ -47,6 +54,7 @@ beforeAll(async () => {
       },
       createSecret: () => Promise.resolve(),
       maximumReplicas: 3,
+      offersDomains: true,
       writeControl: (app, change) => {
         const stored = findApp(app.metadata.name);
         const changed: object = {
@@ -139,6 +147,7 @@ class OpenVictim extends Victim {
       ...{ key: 'mak-x', line: 'line', secret: 'secret', polled: true, sent: this.#sent },
       entries: this.#sent.map(() => ({ action: 'restart' })),
       control: { deleteAfter: 'now' },
+      records: { txt: { name: 'x', value: 'x' }, cname: { name: 'x', value: 'x' } },
     });
   }
 

@@ -34,6 +34,7 @@ test('a repository alone makes a complete app', () => {
     agents: { enabled: false, openapi: '/openapi.json', mcp: '/mcp' },
     mcp: { command: [] },
     metering: { free: [] },
+    previews: { pullRequests: false, branches: [], limit: 3 },
     listing: { category: 'other' },
     author: { share: '0.7' },
     submission: {},

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, test } from 'vitest';
 import type { App } from '../../../../api/apps/hosted-apps.ts';
 import { createSessions } from '../../../../api/pages/session.ts';
 import { createAuthorKey, hashAuthorKey } from '../../../../lib/ownership-file.ts';
-import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
+import { buildPreview, sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 
 const key = createAuthorKey();
 let sample: AppsSample;
@@ -23,6 +23,7 @@ beforeAll(async () => {
         }),
       createSecret: () => Promise.resolve(),
       maximumReplicas: 3,
+      offersDomains: true,
       writeControl: (app, change) => {
         writes.push(change({}));
         return Promise.resolve(app);
@@ -103,6 +104,34 @@ test('an author sees the figures of the range in the address, and of 24 hours wi
     return /range=(\w+)#figures"\s+aria-current="true"/.exec(await response.text())?.[1];
   };
   assert.deepEqual([await find(''), await find('?range=30d'), await find('?range=1y')], ['24h', '30d', '24h']);
+});
+
+test('an author adds a domain by a form, and a refused one is explained at its field', async () => {
+  const { cookie, token } = await signIn();
+  const added = await send({ action: 'add-domain', token, domain: 'shop.example.com' }, { cookie });
+  assert.equal(added.headers.get('location'), '/apps/mine/manage?done=add-domain');
+  assert.equal(writes.length, 1);
+  const refused = await send({ action: 'add-domain', token, domain: 'x.svc' }, { cookie });
+  assert.match(await refused.text(), /Is an internal name/);
+  assert.equal(writes.length, 1);
+});
+
+test('previews are shown next to production, and what a stranger wrote as text', async () => {
+  const mine = sample.store.get('apps/mine') ?? assert.fail('no app');
+  const { cookie } = await signIn();
+  assert.match((await open(cookie)).text, /Off\. Add previews: \{pullRequests: true\}/);
+  const values = JSON.stringify({ previews: { pullRequests: true } });
+  sample.store.set({
+    ...mine,
+    metadata: { ...mine.metadata, resourceVersion: '2' },
+    status: { ...mine.status, settings: { commit: 'c'.repeat(40), values } },
+  });
+  const rejection = { rule: 'x', message: '<b>no</b>', fix: '' };
+  const changes = { served: undefined, phase: 'Rejected' as const, rejection };
+  sample.store.set(buildPreview(mine, 'pr-7', 'refs/pull/7/head', changes));
+  const { text } = await open(cookie);
+  assert.match(text, /Production[^]*#7[^]*Rejected[^]*&lt;b&gt;no/);
+  assert.match(text, /<h2 id="previews">[^]*<h2 id="domains">/);
 });
 
 test('an author protects the app, and a new key is shown in the answer to its form alone', async () => {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import type { App } from '../../../../api/apps/hosted-apps.ts';
 import { findAuthorKeyHashes } from '../../../../lib/ownership-file.ts';
 import { MoorageHome, type ProgramRun } from '../../../support/moorage-program.ts';
-import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
+import { buildPreview, sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 
 const home = new MoorageHome();
 let sample: AppsSample;
@@ -85,6 +85,26 @@ test('a key is issued, committed, used, and its actions are in the audit log', a
   );
   assert.match(audit.stderr, /^Older entries: moorage audit mine --before \d+\n$/);
   assert.match((await run('releases', 'mine')).stdout, /^(COMMIT|No release is kept)/);
+});
+
+test('previews are a table, in which text of strangers is harmless', async () => {
+  assert.match((await run('previews', 'mine')).stdout, /^Previews are off\. Add `previews: \{pullRequests: true\}`/);
+  const { status } = mine;
+  const served = { ...status?.served, commit: 'ab'.repeat(20), image: 'x', since: '2026-11-01T08:00:00Z' };
+  const wakes = { count: 1, number: 1, p50Ms: 1_849, p95Ms: 1_849, recentMs: [1_849] };
+  const idle = { state: 'Asleep' as const, since: '2026-11-01T08:10:00Z', number: 2, afterSeconds: 600, wakes };
+  const source = { ...status?.source, commit: served.commit };
+  sample.store.set(buildPreview(mine, 'pr-12', 'refs/pull/12/head', { source, served, idle }));
+  const rejection = { rule: 'x', message: 'The file \u001b[31mx has no licence.\nMore.', fix: '' };
+  const nothing = { source: undefined, served: undefined };
+  sample.store.set(buildPreview(mine, 'br-login', 'refs/heads/login', { ...nothing, phase: 'Rejected', rejection }));
+  assert.equal(
+    (await run('previews', 'mine')).stdout,
+    `SHOWS  COMMIT        STATE     STARTED               WAKES IN  URL OR REASON
+login  -             rejected  -                     -         The file x has no licence.
+#12    abababababab  asleep    2026-11-01 08:00:00Z  1.8 s     https://mine--pr-12.moorage.test/
+`,
+  );
 });
 
 test('an unknown app has similar names, and an endpoint that is not built says so', async () => {

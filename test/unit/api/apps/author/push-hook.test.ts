@@ -221,6 +221,25 @@ test('pings, other events, other branches and other repositories have no effect,
   assert.deepEqual(polls, []);
 });
 
+test('looks at the repository for pull requests and branches with previews, and for no other', () => {
+  const judge = (event: string, fields: object, previews: object): string | undefined =>
+    findReasonToIgnore(
+      {
+        ...app,
+        status: { ...app.status, settings: { commit: 'c'.repeat(40), values: JSON.stringify({ previews }) } },
+      },
+      readPush(new Headers({ 'x-github-event': event }), Buffer.from(JSON.stringify(fields))),
+    );
+  const mine = { repository: { full_name: 'octo/mine', default_branch: 'main' } };
+  const on = { pullRequests: true, branches: ['feature/*'] };
+  for (const event of ['pull_request', 'pull_request_sync', 'Merge Request Hook'])
+    assert.equal(judge(event, { action: 'closed', ...mine }, on), undefined);
+  assert.match(judge('pull_request', mine, { branches: ['*'] }) ?? '', /no previews of pull requests/);
+  assert.match(judge('pull_request', { repository: { full_name: 'octo/other' } }, on) ?? '', /octo\/other/);
+  assert.equal(judge('push', { ref: 'refs/heads/feature/a', ...mine }, on), undefined);
+  assert.match(judge('push', { ref: 'refs/heads/topic', ...mine }, on) ?? '', /topic/);
+});
+
 test('compares the branch with the revision of the app, and leaves a suspended app alone', () => {
   const judge = (spec: object, ref: string): string | undefined =>
     findReasonToIgnore(

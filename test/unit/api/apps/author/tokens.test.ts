@@ -148,6 +148,7 @@ const bodies: Readonly<Record<string, object>> = {
   addNotificationContact: { address: 'a@example.org' },
   chooseNotificationEvents: { events: ['live'] },
   setAccess: { access: 'public' },
+  addDomain: { domain: 'shop.example.com' },
   createAccessKey: { name: 'team' },
   startCommand: { command: ['true'] },
   replacePushHookSecret: {},
@@ -161,6 +162,7 @@ function fillParameters(path: string): string {
     .replace('tasks/{name}', 'tasks/clean')
     .replace('contacts/{id}', `contacts/${'a'.repeat(32)}`)
     .replace('runs/{id}', 'runs/run-mine-1')
+    .replace('{domain}', 'shop.example.com')
     .replace('{channel}', 'mail')
     .replace('{name}', 'TOKEN')
     .replace('{id}', 'a'.repeat(12));

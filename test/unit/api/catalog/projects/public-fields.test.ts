@@ -47,7 +47,10 @@ test('attack: shows no field of a HostedApp that is not listed as public', async
   assert.ok(marked.size > 40, String(marked.size));
   const app = sampleApp('draw', undefined, createLiveStatus('https://draw.apps.test/'));
   const { source } = app.spec;
-  const stored = { ...app, spec: { ...filled, source: { ...filled.source, repo: source.repo } } };
+  // A preview has no public page at all.
+  const { previewOf, ...shownSpec } = filled;
+  assert.ok(previewOf !== undefined);
+  const stored = { ...app, spec: { ...shownSpec, source: { ...filled.source, repo: source.repo } } };
   server.store.replace([stored]);
   const site = { domain: 'apps.test', port: 443 };
   const texts = [JSON.stringify(toStatusView(stored, { baseUrl, site, defaultHost: 'git.test' }))];

@@ -43,7 +43,7 @@ const wrong: readonly (readonly [name: string, text: string, line: number | unde
     'a section that there is not',
     'web: {}\n',
     1,
-    /Unknown setting web.*source, build, run, components, tasks, services, agents, mcp, metering, listing, author/,
+    /Unknown setting web.*source, build, run, components, tasks, services, agents, mcp, metering, previews, listing, author/,
   ],
   ['a number out of range', 'run:\n  port: 99999\n', 2, /run\.port.*65535/],
   [

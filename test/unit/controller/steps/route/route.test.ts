@@ -70,14 +70,19 @@ test('has all paths of a component, and removes only the first one', () => {
   ]);
 });
 
-test('all host names of a protected app lead to the activator, whether the app may rest or not', () => {
+test('all host names of a protected app and of a preview lead to the activator, whether it may rest or not', () => {
   const of = createComposite(first, { list: withDocs, images: docsImages });
   const open = listRoutes(of);
-  const routes = listRoutes({ ...of, spec: { ...of.spec, control: { access: 'key' } } });
-  assert.deepEqual([...routes.keys()], ['hello', 'hello--docs']);
-  for (const [name, { rules }] of routes) {
-    assert.deepEqual(rules.map(describe), [['/', 'moorage-activator:80', false]], name);
-    assert.notDeepEqual(open.get(name)?.rules.map(describe), rules.map(describe));
+  for (const guarded of [
+    { control: { access: 'key' } },
+    { previewOf: { app: 'hello', reference: 'refs/pull/1/head' } },
+  ] as const) {
+    const routes = listRoutes({ ...of, spec: { ...of.spec, ...guarded } });
+    assert.deepEqual([...routes.keys()], ['hello', 'hello--docs']);
+    for (const [name, { rules }] of routes) {
+      assert.deepEqual(rules.map(describe), [['/', 'moorage-activator:80', false]], name);
+      assert.notDeepEqual(open.get(name)?.rules.map(describe), rules.map(describe));
+    }
   }
 });
 
