@@ -32,7 +32,7 @@ const requestCount = z.int().nullable();
 
 const measures = {
   requests: requestCount.describe(
-    'Requests at the address of the app, also those of agents. Without probes of the platform, and without what the platform answered itself, such as while the app woke.',
+    'Requests at all addresses of the app, also those of agents. Without probes of the platform, and without what the platform answered itself, such as while the app woke.',
   ),
   errors_4xx: requestCount.describe('Those answered with a status from 400 to 499.'),
   errors_5xx: requestCount.describe('Those answered with a status from 500 on, or not at all.'),
