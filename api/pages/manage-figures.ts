@@ -4,7 +4,7 @@ import { figureRanges, type figuresView } from '../apps/index.ts';
 import { formatUsd } from '../billing/index.ts';
 import { type Html, html } from '../http/index.ts';
 import type { ManageContent } from './manage-content.ts';
-import { formatOrMissing, renderEnglish, renderMissing, renderTable } from './parts.ts';
+import { formatOrMissing, renderMissing, renderTable } from './parts.ts';
 import { createLinearScale, formatCoordinate } from './plots.ts';
 import type { Visit } from './visit.ts';
 
@@ -13,6 +13,7 @@ type Bucket = Figures['buckets'][number];
 type Measure = Exclude<keyof Figures['total'], 'model_costs_pending'>;
 type FigureRange = Figures['range'];
 
+const bucketMs: Readonly<Record<Figures['bucket'], number>> = { hour: 3_600_000, day: 86_400_000 };
 /** Buckets of a whole range. A younger app has fewer, which are drawn at the right end. */
 const slots: Readonly<Record<FigureRange, number>> = { '24h': 24, '7d': 168, '30d': 30 };
 
@@ -67,10 +68,9 @@ function createFormat(measure: Measure, { format }: Visit): (value: number) => s
   }
 }
 
-/** Ticks may be thousands, or between two counts. */
+/** Ticks may be thousands. */
 function createTickFormat(measure: Measure, visit: Visit): (value: number) => string {
-  const format = createFormat(measure, visit);
-  return format === visit.format.integer ? visit.format.compact : format;
+  return isCount(measure) ? visit.format.compact : createFormat(measure, visit);
 }
 
 /** Two significant digits: idle apps use thousandths. */
@@ -89,6 +89,8 @@ interface Plot {
   readonly by: Figures['bucket'];
   /** The lowest value that the scale reaches. */
   readonly least: number;
+  /** Whether the ticks are whole numbers. */
+  readonly isWhole: boolean;
   /** Sum or mean. */
   readonly total: Html | string;
   /** Why there are no values. */
@@ -98,34 +100,52 @@ interface Plot {
 function listPlots(figures: Figures, visit: Visit): Plot[] {
   const { buckets, bucket: by, range, total, unmeasured, earnings } = figures;
   const before = Array.from({ length: slots[range] - buckets.length }, () => null);
-  const labels = selectLabels(buckets, by, before.length);
+  const first = Date.parse(buckets[0]?.start ?? figures.since);
+  const earlier = before.map((_none, index) => new Date(first - (before.length - index) * bucketMs[by]).toISOString());
+  const labels = selectLabels([...earlier, ...buckets.map(({ start }) => start)], by);
+  const words = visit.text.manage.figures;
+  const explain = (measured: keyof typeof unmeasured): string | undefined =>
+    unmeasured[measured] === undefined ? undefined : words.unmeasured[measured];
   const plot = (measure: Exclude<Measure, 'earnings_usd'>, least: number, missing?: string): Plot => {
     const values = [...before, ...buckets.map((bucket) => toNumber(bucket[measure]))];
     // Without requests there is no latency to measure.
     const source = measure === 'latency_ms' ? 'requests' : measure;
     const gaps = [...before.map(() => true), ...buckets.map((bucket) => bucket[source] === null)];
-    return { measure, values, gaps, labels, by, least, missing, total: formatTotal(total, measure, visit) };
+    return {
+      ...{ measure, values, gaps, labels, by, least, missing },
+      ...{ isWhole: isCount(measure), total: renderTotal(total, measure, visit) },
+    };
   };
   return [
-    plot('requests', 3, unmeasured.requests),
-    plot('errors_4xx', 3, unmeasured.requests),
-    plot('errors_5xx', 3, unmeasured.requests),
-    plot('latency_ms', 10, unmeasured.requests),
-    plot('cpu_cores', 0.001, unmeasured.compute),
-    plot('memory_mib', 10, unmeasured.compute),
-    plot('model_cost_usd', 0),
+    plot('requests', 3, explain('requests')),
+    plot('errors_4xx', 3, explain('requests')),
+    plot('errors_5xx', 3, explain('requests')),
+    plot('latency_ms', 10, explain('requests')),
+    plot('cpu_cores', 0.001, explain('compute')),
+    plot('memory_mib', 10, explain('compute')),
+    plot('model_cost_usd', chooseLeastAmount(buckets.map(({ model_cost_usd: cost }) => cost))),
     {
-      ...{ measure: 'earnings_usd', by: 'day', least: 0, missing: unmeasured.earnings },
+      ...{ measure: 'earnings_usd', by: 'day', isWhole: false },
+      missing: explain('earnings') ?? (earnings.length === 0 ? words.noDay : undefined),
+      least: chooseLeastAmount(earnings.map(({ earnings_usd: amount }) => amount)),
       values: earnings.map(({ earnings_usd: value }) => toNumber(value)),
       gaps: earnings.map(({ earnings_usd: value }) => value === null),
       labels: selectLabels(
-        earnings.map(({ day }) => ({ start: day })),
+        earnings.map(({ day }) => day),
         'day',
-        0,
       ),
-      total: formatTotal(total, 'earnings_usd', visit),
+      total: renderTotal(total, 'earnings_usd', visit),
     },
   ];
+}
+
+function isCount(measure: Measure): boolean {
+  return measure === 'requests' || measure === 'errors_4xx' || measure === 'errors_5xx';
+}
+
+/** USD. Finer ticks would not fit next to the plot; without any amount, a cent is enough. */
+function chooseLeastAmount(amounts: readonly (string | null)[]): number {
+  return amounts.some((amount) => Number(amount) > 0) ? 0.0001 : 0.01;
 }
 
 function toNumber(value: number | string | null): number | null {
@@ -133,7 +153,8 @@ function toNumber(value: number | string | null): number | null {
 }
 
 /** The sum or the mean; of money every digit. */
-function formatTotal(total: Figures['total'], measure: Measure, visit: Visit): Html | string {
+function renderTotal(total: Figures['total'], measure: Measure, visit: Visit): Html | string {
+  if (measure === 'model_cost_usd') return renderCost(total, visit);
   const value = total[measure];
   if (value === null) return renderMissing(visit);
   return typeof value === 'string' ? formatUsd(value) : createFormat(measure, visit)(value);
@@ -142,38 +163,34 @@ function formatTotal(total: Figures['total'], measure: Measure, visit: Visit): H
 const maximumLabels = 5;
 
 /** Labels for at most five buckets: hours of a day, days of a week or month. They are the same in all languages. */
-function selectLabels(
-  buckets: readonly Pick<Bucket, 'start'>[],
-  by: Figures['bucket'],
-  offset: number,
-): ReadonlyMap<number, string> {
-  const isLong = by === 'hour' && buckets.length + offset > slots['24h'];
-  const candidates = buckets.flatMap(({ start }, index): [number, string][] => {
+function selectLabels(starts: readonly string[], by: Figures['bucket']): ReadonlyMap<number, string> {
+  const isLong = by === 'hour' && starts.length > slots['24h'];
+  const candidates = starts.flatMap((start, index): [number, string][] => {
     const hour = Number(start.slice(11, 13));
-    if (by === 'day' || (isLong && hour === 0)) return [[index + offset, start.slice(5, 10)]];
-    return !isLong && hour % 6 === 0 ? [[index + offset, start.slice(11, 16)]] : [];
+    if (by === 'day' || (isLong && hour === 0)) return [[index, start.slice(5, 10)]];
+    return !isLong && hour % 6 === 0 ? [[index, start.slice(11, 16)]] : [];
   });
   const step = Math.ceil(candidates.length / maximumLabels);
   return new Map(candidates.filter((_label, index) => index % step === 0));
 }
 
 const [width, height] = [360, 170];
-const frame = { left: 62, right: width - 12, top: 12, bottom: height - 30 };
+/** The left margin fits amounts like $10,000.00 and $0.00005. */
+const frame = { left: 68, right: width - 12, top: 12, bottom: height - 30 };
 
 function renderPlot(plot: Plot, visit: Visit): Html {
-  const { measure, values, labels, by, least, total, missing } = plot;
+  const { measure, values, labels, by, least, isWhole, total, missing } = plot;
   const words = visit.text.manage.figures;
   const title = words.measures[measure];
   const known = values.flatMap((value) => value ?? []);
   if (missing !== undefined && known.length === 0)
     return html`<figure>
       <figcaption>${title}</figcaption>
-      <p class="empty">${renderEnglish(missing, visit)}</p>
+      <p class="empty">${missing}</p>
     </figure>`;
   const highest = Math.max(0, ...known);
   const format = createTickFormat(measure, visit);
-  // Money without any is drawn on a scale of a cent.
-  const scale = createLinearScale(Math.max(highest, least) || 0.01, [frame.bottom, frame.top], 3);
+  const scale = createLinearScale(Math.max(highest, least), [frame.bottom, frame.top], { count: 3, isWhole });
   const slot = (frame.right - frame.left) / values.length;
   const toX = (index: number): number => frame.left + index * slot;
   const id = `figure-${measure.replaceAll('_', '-')}`;
@@ -186,7 +203,9 @@ function renderPlot(plot: Plot, visit: Visit): Html {
       ${scale.ticks.map((tick) => {
         const y = formatCoordinate(scale.toCoordinate(tick));
         return html`<path class="line" d="M${frame.left} ${y}H${frame.right}" />
-          <text class="tick" x="${frame.left - 6}" y="${Number(y) + 4}" text-anchor="end">${format(tick)}</text>`;
+          <text class="tick" x="${frame.left - 6}" y="${Number(y) + 4}" text-anchor="end"
+            >${tick === 0 ? '0' : format(tick)}</text
+          >`;
       })}
       <path class="bar" d="${drawBars(values, toX, (value) => scale.toCoordinate(value))}" />
       ${[...labels].map(
@@ -244,7 +263,9 @@ function renderValues({ buckets, bucket: by }: Figures, visit: Visit): Html {
   return renderTable(words.table, [{ title: text.manage.at }, ...columns], rows);
 }
 
-function renderCost({ model_cost_usd: cost, model_costs_pending: pending }: Bucket, visit: Visit): Html | string {
+type Cost = Pick<Bucket, 'model_cost_usd' | 'model_costs_pending'>;
+
+function renderCost({ model_cost_usd: cost, model_costs_pending: pending }: Cost, visit: Visit): Html | string {
   if (cost === null) return renderMissing(visit);
   const known = formatUsd(cost);
   if (pending === null || pending === 0) return known;

@@ -241,6 +241,12 @@ export const manage = {
       model_cost_usd: 'Model cost',
       earnings_usd: 'Earnings by day',
     },
+    unmeasured: {
+      requests: 'No gateway has sent its access log yet.',
+      compute: 'The operator has not reported yet what this app uses.',
+      earnings: 'The account behind the author changed at the git forge, so earnings are frozen.',
+    },
+    noDay: 'Earnings begin with the first full day after the app was created.',
     about: {
       hour: (highest: string) => `Bars by hour. The highest value is ${highest}.`,
       day: (highest: string) => `Bars by day. The highest value is ${highest}.`,

@@ -193,7 +193,7 @@ export const manage: Text['manage'] = {
   tokenUsed: '最近使用',
   tokenStates: { active: '有效', expired: '已过期', revoked: '已撤销' },
   scopes: {
-    read: '查看此页面：状态、发布、数据、设置、密钥变量名称、操作记录。',
+    read: '查看此页面：状态、发布、统计数据、设置、密钥变量名称、操作记录。',
     logs: '读取日志和崩溃记录。',
     deploy: '部署、重新构建和回滚。',
     control: '重启、暂停和恢复运行，并启动任务。',
@@ -218,8 +218,8 @@ export const manage: Text['manage'] = {
     wholeLog: '显示全部日志',
   },
   figures: {
-    title: '数据',
-    range: '数据的时间范围',
+    title: '统计数据',
+    range: '统计数据的时间范围',
     ranges: { '24h': '24 小时', '7d': '7 天', '30d': '30 天' },
     lead: {
       hour: `按小时统计（UTC），最后一小时尚未结束。${figureNotes}`,
@@ -236,13 +236,19 @@ export const manage: Text['manage'] = {
       model_cost_usd: '模型费用',
       earnings_usd: '每日收益',
     },
+    unmeasured: {
+      requests: '尚无网关发送过访问日志。',
+      compute: '控制器尚未报告此应用的资源用量。',
+      earnings: '作者在代码托管平台上的账户已变更，因此收益已冻结。',
+    },
+    noDay: '收益从应用创建后的第一个完整日开始统计。',
     about: {
       hour: (highest) => `按小时的柱形图，最高值为 ${highest}。`,
       day: (highest) => `按天的柱形图，最高值为 ${highest}。`,
     },
     table: '以表格查看相同数值',
     day: '日期',
-    pending: (count) => `另有 ${count} 次费用未知`,
+    pending: (count) => `另有 ${count} 次调用的费用未知`,
   },
   audit: '操作记录',
   auditLead: '通过 API 对此应用执行的操作，以及所用的密钥或令牌。',

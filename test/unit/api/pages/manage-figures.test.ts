@@ -80,7 +80,34 @@ test('a young app has its bars at the right end, and before them nothing was mea
   assert.deepEqual([listBoxes(page, 'requests', 'bar').length, listBoxes(page, 'requests', 'gap').length], [3, 165]);
   const [last = ''] = listBoxes(page, 'requests', 'bar').slice(-1);
   assert.match(last, /H348V/, 'ends at the frame');
+  const [, plot = ''] = page.split('id="figure-requests-about"');
+  const labels = [...(plot.split('</svg>')[0] ?? '').matchAll(/text-anchor="middle"\s*>([^<]+)</g)];
+  assert.deepEqual(
+    labels.map(([, label]) => label),
+    ['11-21', '11-23', '11-25', '11-27'],
+    'the axis has the days before it too',
+  );
   assert.match(render({ buckets: [] }), /first full hour after the app was created/);
+});
+
+test('ticks of counts are whole, and those of small amounts fit next to the plot', () => {
+  const listTicks = (page: string, measure: string): string[] => {
+    const [, plot = ''] = page.split(`id="figure-${measure}-about"`);
+    const [svg = ''] = plot.split('</svg>');
+    return [...svg.matchAll(/text-anchor="end"\s*>([^<]+)</g)].map(([, tick = '']) => tick);
+  };
+  const page = render({
+    buckets: buckets.map((bucket) => ({ ...bucket, requests: 7, model_cost_usd: '0.0000012' })),
+  });
+  assert.deepEqual(listTicks(page, 'requests'), ['0', '3', '6', '9']);
+  assert.deepEqual(listTicks(page, 'model-cost-usd'), ['0', '$0.00005', '$0.0001']);
+  const free = render({ buckets: buckets.map((bucket) => ({ ...bucket, model_cost_usd: '0' })) });
+  assert.deepEqual(listTicks(free, 'model-cost-usd'), ['0', '$0.005', '$0.01']);
+});
+
+test('the plot of model costs says how many are not known yet', () => {
+  const page = render({ total: { ...figures.total, model_costs_pending: 3 } });
+  assert.match(page, /Model cost <span class="total">\$0\.000000000001 <small>and 3 not known yet<\/small>/);
 });
 
 test('the table has every value, and money with every digit', () => {
@@ -93,14 +120,17 @@ test('the table has every value, and money with every digit', () => {
   assert.match(table, /not measured/);
 });
 
-test('what is missing altogether says why', () => {
+test('what is missing altogether says why, in the language of the page', () => {
   const missing = { requests: null, errors_4xx: null, errors_5xx: null, latency_ms: null };
-  const page = render({
+  const changes = {
     buckets: buckets.map((bucket) => ({ ...bucket, ...missing })),
     unmeasured: { requests: 'No gateway has sent its access log yet.' },
-  });
+  };
+  const page = render(changes);
   assert.equal(page.split('No gateway has sent its access log yet.').length - 1, 4);
   assert.equal([...page.matchAll(/<svg/g)].length, 4);
+  assert.match(render({ earnings: [] }), /Earnings begin with the first full day/);
+  assert.equal(render(changes, open('zh')).split('尚无网关发送过访问日志。').length - 1, 4);
 });
 
 test('links choose the range and keep the language, and the language keeps the range', () => {
