@@ -1,29 +1,28 @@
 // An app answers at a domain of its author: proven by a record in DNS, over HTTPS with a certificate of its own, protected like
-// the app, and gone when the author removes it. The DNS server is this test, which the cluster's DNS asks about one zone.
+// the app, and gone when the author removes it. The records are in the cluster's DNS.
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { request as requestPlain } from 'node:http';
 import { request } from 'node:https';
-import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { formatDomainGatewayName } from '../../crds/domains.ts';
 import { readRememberedPorts } from '../../localnode/node/gateway/ports.ts';
-import { node } from '../../localnode/node/settings.ts';
 import {
   baseUrl,
   deleteApps,
   get,
   readApp,
   removeFiles,
+  removeZone,
   runKubectl,
+  serveZone,
   submit,
   waitFor,
   writeFiles,
 } from '../support/cluster.ts';
-import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 
 const name = 'e2e-own-domain';
 const zone = 'own-domains.example.com';
@@ -33,7 +32,6 @@ const server = `require('http').createServer((request, response) => {
   response.end('host ' + request.headers.host);
 }).listen(process.env.PORT);
 `;
-let dns: DnsServer;
 let folder: string;
 let authorKey = '';
 
@@ -42,21 +40,12 @@ beforeAll(async () => {
     'server.js': server,
     'package.json': `{"name": "${name}", "scripts": {"start": "node server.js"}}`,
   });
-  dns = await startDnsServer(node.address, 53);
-  const forward = `${zone}:53 {\n  errors\n  forward . ${node.address}\n}\n`;
-  const metadata = { name: 'coredns-custom', namespace: 'kube-system' };
-  const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'own-domains.server': forward } };
-  const env = { KUBECONFIG: '.moorage/kubeconfig' };
-  await execa('.moorage/kubectl', ['apply', '-f', '-'], { env, input: JSON.stringify(manifest) });
-  // The kubelet would bring the file within a minute.
-  await runKubectl('-n', 'kube-system', 'rollout', 'restart', 'deployment/coredns');
-  await runKubectl('-n', 'kube-system', 'rollout', 'status', 'deployment/coredns', '--timeout=120s');
+  await serveZone(zone, {});
 });
 afterAll(async () => {
   removeFiles(folder);
-  await runKubectl('-n', 'kube-system', 'delete', 'configmap', 'coredns-custom', '--ignore-not-found');
+  await removeZone();
   await deleteApps(name);
-  await dns.stop();
 });
 
 const record = z.object({ name: z.string(), value: z.string() });
@@ -131,7 +120,7 @@ test('an author adds a domain, and nothing happens until DNS has its record', as
   await ask('POST', '/domains', { domain });
   await waitFor('a lookup', async () => (await readApp(name)).status?.domains?.[0]?.checkedAt);
   const { records } = await awaitState('Pending');
-  dns.records.set(`TXT ${records.txt.name}`, records.txt.value);
+  await serveZone(zone, { [records.txt.name]: records.txt.value });
 });
 
 test('with the record, the app answers at the domain over HTTPS, with a certificate of its own', async () => {
@@ -162,7 +151,7 @@ test('a protected app is protected at its domain', async () => {
 });
 
 test('a record that is gone starts the grace time, and a domain that is removed leaves nothing', async () => {
-  dns.records.clear();
+  await serveZone(zone, {});
   await ask('POST', `/domains/${domain}/check`);
   await awaitState('ProofLost');
   assert.equal((await visit()).status, 200);

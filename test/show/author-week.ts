@@ -1,6 +1,6 @@
 // `npm run show:author-week -- [FOLDER]`: an author's week on the local cluster in a real Chromium: from a missing secret to
-// a live app, pushes, a broken commit, rollbacks, a preview, a password, a task, the end. Prints what each step took and how
-// many requests failed meanwhile, and leaves pictures of the pages.
+// a live app, pushes, a broken commit, rollbacks, a preview, a task, an own domain, a password, the end. Prints what each
+// step took and how many requests failed meanwhile, and leaves pictures of the pages.
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,9 @@ import {
   get,
   readApp,
   removeFiles,
+  removeZone,
   runKubectl,
+  serveZone,
   systemNamespace,
   waitFor,
   writeFiles,
@@ -38,6 +40,8 @@ const pictures = readCommandLine(
 
 const name = 'show-author-week';
 const preview = `${name}--pr-7`;
+const zone = 'author-week.example.com';
+const domain = `shop.${zone}`;
 const managePath = `/apps/${name}/manage`;
 const operator = ['deployment/moorage-operator', '-n', systemNamespace] as const;
 const goodAfter = 'MOORAGE_APPS_GOOD_AFTER';
@@ -70,6 +74,12 @@ const stranger = writeFiles(preview, {
 });
 const tab = await openTab();
 const runs = z.looseObject({ runs: z.array(z.looseObject({ state: z.string() })) });
+const record = z.object({ name: z.string(), value: z.string() });
+const domains = z.looseObject({
+  domains: z.array(
+    z.looseObject({ state: z.string(), url: z.string().optional(), records: z.looseObject({ txt: record }) }),
+  ),
+});
 let key = '';
 let hook = { url: '', secret: '' };
 let shown = 0;
@@ -127,25 +137,35 @@ async function ask(method: 'GET' | 'POST', path: string): Promise<unknown> {
   return JSON.parse(body);
 }
 
-async function push(from = folder, reference?: string): Promise<{ readonly commit: string; readonly repo: string }> {
+/** @param reference where to, if not the default branch. @param isDeleted removes the reference instead */
+async function push(from = folder, reference?: string, isDeleted = false): Promise<string> {
   const snapshot = await takeSnapshot(from);
   try {
-    const repo = await pushSnapshot(snapshot, name, await readInstallation(), reference);
-    return { commit: snapshot.commit, repo };
+    // Git deletes a reference that it is to set to nothing.
+    const pushed = isDeleted ? { ...snapshot, commit: '' } : snapshot;
+    return await pushSnapshot(pushed, name, await readInstallation(), reference);
   } finally {
     await snapshot.remove();
   }
 }
 
-/** Pushes, and sends what a forge sends. */
-async function pushWithHook(from = folder, reference?: string): Promise<string> {
-  const { commit } = await push(from, reference);
-  const body = JSON.stringify({ ref: reference ?? 'refs/heads/main', after: commit });
+/** Sends what a forge sends. */
+async function callHook(event: 'push' | 'pull_request'): Promise<void> {
+  const body = JSON.stringify(event === 'push' ? { ref: 'refs/heads/main' } : {});
   const signature = `sha256=${createHmac('sha256', hook.secret).update(body).digest('hex')}`;
-  const headers = { 'content-type': 'application/json', 'x-github-event': 'push', 'x-hub-signature-256': signature };
+  const headers = { 'content-type': 'application/json', 'x-github-event': event, 'x-hub-signature-256': signature };
   const { status } = await get(new URL(hook.url), { method: 'POST', headers, body });
   assert.equal(status, 202);
-  return commit;
+}
+
+async function pushWithHook(): Promise<void> {
+  await push();
+  await callHook('push');
+}
+
+async function setPullRequest(isOpen: boolean): Promise<void> {
+  await push(stranger, 'refs/pull/7/head', !isOpen);
+  await callHook('pull_request');
 }
 
 /** Waits until the app shows this version, and no pod of another one is left to answer. */
@@ -185,7 +205,7 @@ async function showLog(search: string): Promise<void> {
 
 async function live(): Promise<void> {
   await step('submit by form: the missing secret is named', false, async () => {
-    const { repo } = await push();
+    const repo = await push();
     await open('/submit');
     await press(undefined, { repo });
     await waitForRejection(/API_TOKEN/);
@@ -195,7 +215,7 @@ async function live(): Promise<void> {
   await step('make a key, commit its line, sign in', false, async () => {
     const made = z.looseObject({ key: z.string(), line: z.string() }).parse(await ask('POST', '/keys'));
     writeFileSync(join(folder, '.moorage-owner'), `${made.line}\n`);
-    const { repo } = await push();
+    const repo = await push();
     const init = { method: 'POST', headers: { 'content-type': 'application/json' } } as const;
     await get(new URL('/api/submit', baseUrl), { ...init, body: JSON.stringify({ repo }) });
     await waitFor('the line to be reviewed', async () => (await readApp(name)).status?.authorKeys?.[0]);
@@ -256,11 +276,15 @@ async function change(): Promise<void> {
 
 async function share(): Promise<void> {
   await step("the preview of a stranger's pull request", true, async () => {
-    await pushWithHook(stranger, 'refs/pull/7/head');
+    await setPullRequest(true);
     await waitForVersion('pull request', preview);
   });
   await open(appUrl(preview));
   await show('preview');
+  await step('the pull request is closed: its preview goes', true, async () => {
+    await setPullRequest(false);
+    await waitFor('the preview to be gone', async () => (await get(appUrl(preview))).status === 404 || undefined);
+  });
   await step('a task, run by hand', true, async () => {
     await act('run-task', {}, { name: 'report' });
     const hasSucceeded = async (): Promise<true | undefined> =>
@@ -269,6 +293,23 @@ async function share(): Promise<void> {
   });
   await showLog('42 visitors');
   await show('task');
+  await step('an own domain: a record in DNS, a certificate, an answer', true, async () => {
+    await act('add-domain', { domain });
+    const [added] = domains.parse(await ask('GET', '/domains')).domains;
+    await open(`${managePath}#domains`);
+    await show('domain-record');
+    await serveZone(zone, added === undefined ? {} : { [added.records.txt.name]: added.records.txt.value });
+    await act('check-domain', {}, { domain });
+    const url = await waitFor('the domain to be active', async () => {
+      const [found] = domains.parse(await ask('GET', '/domains')).domains;
+      return found?.state === 'Active' ? found.url : undefined;
+    });
+    await waitFor('the app to answer at the domain', async () => {
+      await open(url);
+      return (await evaluateExpression(tab, 'document.title', z.string())) === 'v4' || undefined;
+    });
+  });
+  await show('domain');
   await step('protect it with a password; a visitor enters it', false, async () => {
     await act('set-access', { access: 'password', password: 'open sesame please' });
     await waitFor('the app to ask', async () => ((await get(appUrl(name))).status === 401 ? true : undefined));
@@ -317,6 +358,7 @@ try {
   process.stdout.write(`\n${shown} pictures in ${pictures}\n`);
 } finally {
   await tab.close();
+  await removeZone();
   removeFiles(folder);
   removeFiles(stranger);
   await deleteApps(name);

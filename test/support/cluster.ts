@@ -216,3 +216,24 @@ export async function deleteApps(...names: readonly string[]): Promise<void> {
   const ofApps = `moorage.dev/app in (${names.join(',')})`;
   await runKubectl('delete', 'pvc,secret', '-n', appsNamespace, '-l', ofApps, '--wait=false');
 }
+
+const zoneMap = ['-n', 'kube-system', 'configmap', 'coredns-custom'] as const;
+
+/** Makes the cluster's DNS answer for a zone. @param texts TXT records by name; no other name exists */
+export async function serveZone(zone: string, texts: Readonly<Record<string, string>>): Promise<void> {
+  const records = Object.entries(texts).map(([name, value]) => {
+    const match = `match "^${name.replaceAll('.', '[.]')}[.]$"`;
+    return `  template IN TXT ${zone} {\n    ${match}\n    answer "{{ .Name }} 0 IN TXT \\"${value}\\""\n    fallthrough\n  }\n`;
+  });
+  const server = `${zone}:53 {\n  errors\n${records.join('')}  template ANY ANY {\n    rcode NXDOMAIN\n  }\n}\n`;
+  await removeZone();
+  const [, namespace, , name] = zoneMap;
+  await runKubectl('-n', namespace, 'create', 'configmap', name, `--from-literal=zone.server=${server}`);
+  // The kubelet would bring the file within a minute.
+  await runKubectl('-n', namespace, 'rollout', 'restart', 'deployment/coredns');
+  await runKubectl('-n', namespace, 'rollout', 'status', 'deployment/coredns', '--timeout=120s');
+}
+
+export async function removeZone(): Promise<void> {
+  await runKubectl('delete', ...zoneMap, '--ignore-not-found');
+}

@@ -1,4 +1,5 @@
-// The cluster's DNS server: CoreDNS with only the plugins that localnode/manifests/coredns.yaml names.
+// The cluster's DNS server: CoreDNS with the plugins that localnode/manifests/coredns.yaml names, and template, with which a
+// zone in the ConfigMap coredns-custom has records of its own.
 package main
 
 import (
@@ -16,12 +17,14 @@ import (
 	_ "github.com/coredns/coredns/plugin/metrics"
 	_ "github.com/coredns/coredns/plugin/ready"
 	_ "github.com/coredns/coredns/plugin/reload"
+	_ "github.com/coredns/coredns/plugin/template"
 )
 
 // The order in which plugins see a query, as in CoreDNS's own plugin.cfg.
 func init() {
 	dnsserver.Directives = []string{
-		"reload", "bind", "health", "ready", "prometheus", "errors", "cache", "loadbalance", "kubernetes", "loop", "forward",
+		"reload", "bind", "health", "ready", "prometheus", "errors", "cache", "loadbalance", "template", "kubernetes",
+		"loop", "forward",
 	}
 }
 
