@@ -45,6 +45,7 @@ export { createSubmitter } from './submit/submit-app.ts';
 export { createControlWriter, createSecretCreator } from './author/control.ts';
 export { auditView, ownAppView } from './author/endpoints.ts';
 export { domainsView } from './author/domains.ts';
+export { figureRanges, type FiguresView, figuresView } from './author/figures.ts';
 export { previewsView } from './author/previews.ts';
 export { hookSecretView } from './author/push-hook-secrets.ts';
 export { secretsView } from './author/secrets.ts';

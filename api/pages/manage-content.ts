@@ -7,6 +7,7 @@ import type {
   appLogView,
   auditView,
   domainsView,
+  figuresView,
   notificationsView,
   ownAppView,
   previewsView,
@@ -34,6 +35,7 @@ export interface ManageContent {
   readonly app: OwnApp;
   readonly previews: z.output<typeof previewsView> | undefined;
   readonly audit: z.output<typeof auditView> | undefined;
+  readonly figures: z.output<typeof figuresView> | undefined;
   readonly secrets: z.output<typeof secretsView> | undefined;
   readonly settings: z.output<typeof settingsView> | undefined;
   readonly log: z.output<typeof appLogView> | undefined;

@@ -8,6 +8,7 @@ import {
   appLogView,
   auditView,
   domainsView,
+  figuresView,
   hookSecretView,
   notificationsView,
   createdTokenView,
@@ -30,6 +31,7 @@ import {
   type RequestFields,
 } from '../http/index.ts';
 import type { ManageContent, OwnApp, ShownSecret } from './manage-content.ts';
+import { readFigureRange } from './manage-figures.ts';
 import { renderManagePage } from './manage-sections.ts';
 import {
   type Calls,
@@ -68,6 +70,7 @@ type Provider = Pick<SignInProvider, 'id' | 'label'>;
 interface Services {
   readonly readApp: EndpointCall<OwnApp>;
   readonly readAudit: EndpointCall<z.output<typeof auditView>> | undefined;
+  readonly readFigures: EndpointCall<z.output<typeof figuresView>> | undefined;
   readonly readSecrets: EndpointCall<z.output<typeof secretsView>> | undefined;
   readonly readSettings: EndpointCall<z.output<typeof settingsView>> | undefined;
   readonly readAccess: EndpointCall<z.output<typeof accessView>> | undefined;
@@ -95,6 +98,7 @@ export function createManagePages(
   const services: Services = {
     readApp,
     readAudit: calls.find('GET', `${endpointPath}/audit`, auditView),
+    readFigures: calls.find('GET', `${endpointPath}/figures`, figuresView),
     readSecrets: calls.find('GET', `${endpointPath}/secrets`, secretsView),
     readSettings: calls.find('GET', `${endpointPath}/settings`, settingsView),
     readAccess: calls.find('GET', `${endpointPath}/access`, accessView),
@@ -449,29 +453,43 @@ async function buildManagePage(
     scope: string,
     query: Readonly<Record<string, string>> = {},
   ): Promise<View | undefined> => (allowed.has(scope) ? call?.(context, { ...input, query }) : undefined);
-  const [audit, secrets, settings, log, crashes, tokens, notifications, access, tasks, runs, domains, previews] =
-    await Promise.all([
-      load(services.readAudit, 'read', { limit: '20' }),
-      load(services.readSecrets, 'read'),
-      load(services.readSettings, 'read'),
-      load(services.readLog, 'logs', {
-        tail: '200',
-        ...(search === '' ? {} : { search }),
-        ...(run === '' ? {} : { run }),
-      }),
-      load(services.readCrashes, 'logs'),
-      load(services.readTokens, 'owner'),
-      load(services.readNotifications, 'read'),
-      load(services.readAccess, 'read'),
-      load(services.readTasks, 'read'),
-      load(services.readRuns, 'read'),
-      load(services.readDomains, 'read'),
-      load(services.readPreviews, 'read'),
-    ]);
+  const [
+    audit,
+    secrets,
+    settings,
+    log,
+    crashes,
+    tokens,
+    notifications,
+    access,
+    tasks,
+    runs,
+    domains,
+    previews,
+    figures,
+  ] = await Promise.all([
+    load(services.readAudit, 'read', { limit: '20' }),
+    load(services.readSecrets, 'read'),
+    load(services.readSettings, 'read'),
+    load(services.readLog, 'logs', {
+      tail: '200',
+      ...(search === '' ? {} : { search }),
+      ...(run === '' ? {} : { run }),
+    }),
+    load(services.readCrashes, 'logs'),
+    load(services.readTokens, 'owner'),
+    load(services.readNotifications, 'read'),
+    load(services.readAccess, 'read'),
+    load(services.readTasks, 'read'),
+    load(services.readRuns, 'read'),
+    load(services.readDomains, 'read'),
+    load(services.readPreviews, 'read'),
+    load(services.readFigures, 'read', { range: readFigureRange(readField(visit.query, 'range')) }),
+  ]);
   const actionNames = [...services.actions].filter(([, { scope }]) => scope === undefined || allowed.has(scope));
   const content: ManageContent = {
     ...{ slug, app, audit, secrets, settings, access, log, crashes, tokens, notifications, tasks, runs, domains },
-    previews,
+    ...{ previews, figures },
     ...{ search, run, problem, shown },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,

@@ -1,8 +1,9 @@
-// What the author's page of an app shows: control, releases, secrets, settings, log, crashes, the audit log and the end.
+// What the author's page of an app shows: control, releases, figures, secrets, settings, log, crashes, the audit log and the end.
 import { type Html, html } from '../http/index.ts';
 import { type ActionName, type ManageContent, renderAction, renderHidden } from './manage-content.ts';
 import { renderAccess, renderTokens } from './manage-access.ts';
 import { renderDomains } from './manage-domains.ts';
+import { renderFigures } from './manage-figures.ts';
 import { renderNotifications } from './manage-notifications.ts';
 import type { Page } from './page.ts';
 import {
@@ -73,6 +74,7 @@ function listSections(content: ManageContent, visit: Visit): readonly Section[] 
     { id: 'control', title: manage.control, body: renderControl(content, visit) },
     { id: 'releases', title: manage.releases, body: renderReleases(content, visit) },
     { id: 'previews', title: manage.previews, body: renderPreviews(content, visit) },
+    { id: 'figures', title: manage.figures.title, body: renderFigures(content, visit) },
     { id: 'tasks', title: manage.tasks.title, body: renderTasks(content, visit) },
     { id: 'log', title: manage.log, body: renderLog(content, visit) },
     { id: 'crashes', title: manage.crashes, body: renderCrashes(content, visit) },

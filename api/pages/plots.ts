@@ -168,9 +168,21 @@ export interface Scale {
 
 export type Range = readonly [start: number, end: number];
 
+interface ScaleOptions {
+  /** About how many steps it has. */
+  readonly count?: number;
+  /** Whether its ticks are whole numbers, as for things that are counted. */
+  readonly isWhole?: boolean;
+}
+
 /** Creates a scale from zero to a round value not below the highest one. */
-export function createLinearScale(highest: number, [start, end]: Range, count = 5): Scale {
-  const step = roundStep((highest > 0 ? highest : 1) / count);
+export function createLinearScale(
+  highest: number,
+  [start, end]: Range,
+  { count = 5, isWhole = false }: ScaleOptions = {},
+): Scale {
+  const rounded = roundStep((highest > 0 ? highest : 1) / count);
+  const step = isWhole ? Math.ceil(rounded) : rounded;
   const steps = Math.max(1, Math.ceil(highest / step - 1e-9));
   const top = step * steps;
   return {

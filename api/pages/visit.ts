@@ -67,6 +67,7 @@ const knownFields = [
   'category',
   'cursor',
   'before',
+  'range',
   'host',
   'repo',
   'onboarding',

@@ -17,6 +17,7 @@ import {
 } from './commands/apps.ts';
 import { domainsAdd, domainsCheck, domainsList, domainsRemove } from './commands/domains.ts';
 import { buildLog, logs, plan, submit, verify } from './commands/builds.ts';
+import { figures } from './commands/figures.ts';
 import {
   notificationsAdd,
   notificationsEvents,
@@ -38,6 +39,7 @@ export const commands: readonly Command[] = [
   logout,
   status,
   logs,
+  figures,
   buildLog,
   open,
   releases,

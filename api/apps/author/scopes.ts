@@ -7,7 +7,7 @@ import { forgeUnreachable, missingScope } from '../problems.ts';
 
 /** What a token may be allowed, with its meaning for those who make one. */
 export const scopeMeanings = {
-  read: 'see the private side of the app: state, releases, settings, names of secrets, notifications, audit log, export',
+  read: 'see the private side of the app: state, releases, settings, names of secrets, notifications, figures, audit log, export',
   logs: 'read what the app prints, and its crashes',
   deploy: 'deploy, rebuild and roll back',
   control: 'restart, suspend and resume, and start tasks',
@@ -40,6 +40,7 @@ export const permissions = {
 
   getOwnApp: 'read',
   getAuditLog: 'read',
+  getFigures: 'read',
   getSettings: 'read',
   listPreviews: 'read',
   getAccess: 'read',

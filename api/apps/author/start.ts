@@ -18,6 +18,7 @@ import type { WriteControl } from './control.ts';
 import { createDeletionEndpoints } from './deletion.ts';
 import { createDomainEndpoints } from './domains.ts';
 import { type AuthorServices, createAuthorAppEndpoints } from './endpoints.ts';
+import { createFigureEndpoints } from './figures.ts';
 import { createPreviewEndpoint } from './previews.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
 import { HookVersions } from './push-hook-secrets.ts';
@@ -123,6 +124,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
     signIn: providers.length === 0 ? undefined : signIn,
     endpoints: applyPermissions([
       ...createAuthorAppEndpoints(services),
+      ...createFigureEndpoints(services, database),
       ...createReleaseEndpoints(services),
       createPreviewEndpoint({ access, ...{ apps, site: options.site } }),
       ...createSecretEndpoints(services),

@@ -1,4 +1,7 @@
 // The words of the author's page of an app in English.
+const figureNotes =
+  'In grey areas nothing was measured, or it is not known yet. Latency is the mean time to the end of a response. CPU and memory are means over the whole time: a sleeping app uses none.';
+
 export const manage = {
   title: (slug: string) => `Manage ${slug}`,
   signIn: (slug: string) => `Sign in to manage ${slug}`,
@@ -198,7 +201,7 @@ export const manage = {
   tokenUsed: 'Last used',
   tokenStates: { active: 'Active', expired: 'Expired', revoked: 'Revoked' },
   scopes: {
-    read: 'See this page: state, releases, settings, names of secrets, audit log.',
+    read: 'See this page: state, releases, figures, settings, names of secrets, audit log.',
     logs: 'Read the log and the crashes.',
     deploy: 'Deploy, rebuild and roll back.',
     control: 'Restart, suspend and resume, and start tasks.',
@@ -221,6 +224,39 @@ export const manage = {
     states: { waiting: 'Waiting', running: 'Running', succeeded: 'Succeeded', failed: 'Failed', missed: 'Missed' },
     logOf: 'Only lines of the run',
     wholeLog: 'Show the whole log',
+  },
+  figures: {
+    title: 'Figures',
+    range: 'Range of the figures',
+    ranges: { '24h': '24 hours', '7d': '7 days', '30d': '30 days' },
+    lead: {
+      hour: `By hour, in UTC. The last hour is not over. ${figureNotes}`,
+      day: `By day, in UTC. The last day is not over. ${figureNotes}`,
+    },
+    none: 'There is nothing yet. The figures begin with the first full hour after the app was created:',
+    measures: {
+      requests: 'Requests',
+      errors_4xx: 'Errors 4xx',
+      errors_5xx: 'Errors 5xx',
+      latency_ms: 'Mean latency',
+      cpu_cores: 'CPU, mean cores',
+      memory_mib: 'Memory, mean MiB',
+      model_cost_usd: 'Model cost',
+      earnings_usd: 'Earnings by day',
+    },
+    unmeasured: {
+      requests: 'No gateway has sent its access log yet.',
+      compute: 'The operator has not reported yet what this app uses.',
+      earnings: 'The account behind the author changed at the git forge, so earnings are frozen.',
+    },
+    noDay: 'Earnings begin with the first full day after the app was created.',
+    about: {
+      hour: (highest: string) => `Bars by hour. The highest value is ${highest}.`,
+      day: (highest: string) => `Bars by day. The highest value is ${highest}.`,
+    },
+    table: 'The same values as a table',
+    day: 'Day',
+    pending: (count: string) => `and ${count} not known yet`,
   },
   audit: 'Audit log',
   auditLead: 'What was done with this app through the API, and with which key or token.',

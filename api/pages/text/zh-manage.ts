@@ -1,6 +1,9 @@
 // The words of the author's page of an app in Chinese.
 import type { Text } from './en.ts';
 
+const figureNotes =
+  '灰色区域表示未测量或尚不可知。延迟是从请求到响应结束的平均时间。CPU 和内存是整段时间的平均值：休眠的应用不占用。';
+
 export const manage: Text['manage'] = {
   title: (slug) => `管理 ${slug}`,
   signIn: (slug) => `登录以管理 ${slug}`,
@@ -193,7 +196,7 @@ export const manage: Text['manage'] = {
   tokenUsed: '最近使用',
   tokenStates: { active: '有效', expired: '已过期', revoked: '已撤销' },
   scopes: {
-    read: '查看此页面：状态、发布、设置、密钥变量名称、操作记录。',
+    read: '查看此页面：状态、发布、统计数据、设置、密钥变量名称、操作记录。',
     logs: '读取日志和崩溃记录。',
     deploy: '部署、重新构建和回滚。',
     control: '重启、暂停和恢复运行，并启动任务。',
@@ -216,6 +219,39 @@ export const manage: Text['manage'] = {
     states: { waiting: '等待中', running: '运行中', succeeded: '成功', failed: '失败', missed: '错过' },
     logOf: '仅显示此次运行的日志：',
     wholeLog: '显示全部日志',
+  },
+  figures: {
+    title: '统计数据',
+    range: '统计数据的时间范围',
+    ranges: { '24h': '24 小时', '7d': '7 天', '30d': '30 天' },
+    lead: {
+      hour: `按小时统计（UTC），最后一小时尚未结束。${figureNotes}`,
+      day: `按天统计（UTC），最后一天尚未结束。${figureNotes}`,
+    },
+    none: '尚无数据。数据从应用创建后的第一个整小时开始：',
+    measures: {
+      requests: '请求数',
+      errors_4xx: '4xx 错误',
+      errors_5xx: '5xx 错误',
+      latency_ms: '平均延迟',
+      cpu_cores: 'CPU（平均核数）',
+      memory_mib: '内存（平均 MiB）',
+      model_cost_usd: '模型费用',
+      earnings_usd: '每日收益',
+    },
+    unmeasured: {
+      requests: '尚无网关发送过访问日志。',
+      compute: '控制器尚未报告此应用的资源用量。',
+      earnings: '作者在代码托管平台上的账户已变更，因此收益已冻结。',
+    },
+    noDay: '收益从应用创建后的第一个完整日开始统计。',
+    about: {
+      hour: (highest) => `按小时的柱形图，最高值为 ${highest}。`,
+      day: (highest) => `按天的柱形图，最高值为 ${highest}。`,
+    },
+    table: '以表格查看相同数值',
+    day: '日期',
+    pending: (count) => `另有 ${count} 次调用的费用未知`,
   },
   audit: '操作记录',
   auditLead: '通过 API 对此应用执行的操作，以及所用的密钥或令牌。',

@@ -9,6 +9,7 @@ export type Method = NonNullable<AskOptions['method']>;
 export const endpoints: readonly (readonly [method: Method, path: string, json?: unknown])[] = [
   ['GET', ''],
   ['GET', '/audit'],
+  ['GET', '/figures'],
   ['GET', '/logs'],
   ['GET', '/crashes'],
   ['GET', '/secrets'],

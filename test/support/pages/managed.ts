@@ -1,6 +1,7 @@
 // The page on which an author runs an app, with something in each of its sections, as a signed-in author sees it.
 import { createAuthorKey, hashAuthorKey } from '../../../lib/ownership-file.ts';
 import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
+import { addMonth } from '../apps/figures.ts';
 import { buildPreview, sampleAppsServer, type AppsSample } from '../apps/sample.ts';
 
 export const managePath = '/apps/mine/manage';
@@ -86,5 +87,6 @@ export async function openManagedPage(): Promise<ManagedPage> {
     });
     if (!made.ok) throw new Error(await made.text());
   }
+  await addMonth(sample.models.ledger.get().database, 'mine', 'git.test/octo', new Date());
   return { listener: sample.app, cookie, stop: sample.stop };
 }

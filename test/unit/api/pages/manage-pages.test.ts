@@ -97,6 +97,15 @@ test('an author signs in, restarts the app and signs out', async () => {
   assert.match(ended, /^__Host-moorage-author=; Max-Age=0;/);
 });
 
+test('an author sees the figures of the range in the address, and of 24 hours with any other', async () => {
+  const { cookie } = await signIn();
+  const find = async (query: string): Promise<string | undefined> => {
+    const response = await sample.request(`/apps/mine/manage${query}`, { headers: { accept: 'text/html', cookie } });
+    return /range=(\w+)#figures"\s+aria-current="true"/.exec(await response.text())?.[1];
+  };
+  assert.deepEqual([await find(''), await find('?range=30d'), await find('?range=1y')], ['24h', '30d', '24h']);
+});
+
 test('an author adds a domain by a form, and a refused one is explained at its field', async () => {
   const { cookie, token } = await signIn();
   const added = await send({ action: 'add-domain', token, domain: 'shop.example.com' }, { cookie });

@@ -19,6 +19,9 @@ import { benchDetails } from '../../../support/pages/records.ts';
 test('chooses round ticks that include the highest value', () => {
   assert.deepEqual(createLinearScale(1, [0, 100]).ticks, [0, 0.2, 0.4, 0.6, 0.8, 1]);
   assert.deepEqual(createLinearScale(11.88, [0, 100]).ticks, [0, 2.5, 5, 7.5, 10, 12.5]);
+  assert.deepEqual(createLinearScale(7, [0, 100], { count: 3 }).ticks, [0, 2.5, 5, 7.5]);
+  assert.deepEqual(createLinearScale(7, [0, 100], { count: 3, isWhole: true }).ticks, [0, 3, 6, 9]);
+  assert.deepEqual(createLinearScale(60, [0, 100], { count: 3, isWhole: true }).ticks, [0, 20, 40, 60]);
   assert.deepEqual(createLogarithmicScale(0.0004, 0.03, [0, 100]).ticks, [0.0001, 0.001, 0.01, 0.1]);
   assert.deepEqual(createLogarithmicScale(0.002, 0.05, [0, 100]).ticks, [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1]);
   fc.assert(
