@@ -32,6 +32,7 @@ export function shortenPod({ apiVersion, kind, metadata, spec, status }: Pod): P
       containers: (spec?.containers ?? []).map((container) => ({ name: container.name })),
       initContainers: spec?.initContainers?.map((container) => ({ name: container.name })),
       restartPolicy: spec?.restartPolicy,
+      terminationGracePeriodSeconds: spec?.terminationGracePeriodSeconds,
     }),
     status: omitUndefined({
       phase: status?.phase,
@@ -134,11 +135,16 @@ export function findCrashes(pod: Pod): Termination[] {
 
 type Ended = Wire<V1ContainerStateTerminated>;
 
-function isExpected({ metadata }: Pod, { exitCode, finishedAt = '' }: Ended): boolean {
+/** Between the end of the last container and that of its pod, on a busy node. */
+const finalSeconds = 15;
+
+function isExpected({ metadata, spec }: Pod, { exitCode, finishedAt = '' }: Ended): boolean {
+  const { deletionTimestamp, deletionGracePeriodSeconds: graceSeconds = 0 } = metadata;
   if (exitCode === 0 && metadata.annotations?.[annotations.task] !== undefined) return true;
-  if (metadata.deletionTimestamp === undefined) return false;
-  const requestedAt = Date.parse(metadata.deletionTimestamp) - (metadata.deletionGracePeriodSeconds ?? 0) * 1_000;
-  return Date.parse(finishedAt) >= requestedAt;
+  if (deletionTimestamp === undefined) return false;
+  // When the last container has ended, the API server sets the grace period to 0 and the time to that moment.
+  const seconds = graceSeconds > 0 ? graceSeconds : (spec?.terminationGracePeriodSeconds ?? 0) + finalSeconds;
+  return Date.parse(finishedAt) >= Date.parse(deletionTimestamp) - seconds * 1_000;
 }
 
 function readReason({ status }: Pod, { exitCode, reason }: Ended): string {

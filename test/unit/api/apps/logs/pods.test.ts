@@ -70,6 +70,13 @@ test('a task that succeeded and a pod that was to stop did not crash; an app tha
   assert.deepEqual(findCrashes(createPod({ state: { terminated: ended } }, stopped)), []);
   const earlier = { ...stopped, deletionTimestamp: '2026-01-01T00:00:50Z' };
   assert.equal(findCrashes(createPod({ state: { terminated: ended } }, earlier)).length, 1);
+  // The last update of a pod whose app was stopped by force after 35 seconds.
+  const last = createPod(
+    { state: { terminated: ended } },
+    { deletionTimestamp: '2026-01-01T00:00:41Z', deletionGracePeriodSeconds: 0 },
+  );
+  const forced = { ...last, spec: { ...last.spec, containers: [{ name: 'app' }], terminationGracePeriodSeconds: 35 } };
+  assert.deepEqual(findCrashes(shortenPod(forced)), []);
 });
 
 test('keeps of a pod what is read, and none of its variables', () => {
