@@ -20,6 +20,7 @@ export const podSelector = `${labels.app},${labels.component} in (app,${trialCom
 export function shortenPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds } =
     metadata;
+  const { containers, initContainers, restartPolicy, terminationGracePeriodSeconds } = spec ?? { containers: [] };
   return {
     apiVersion,
     kind,
@@ -29,10 +30,9 @@ export function shortenPod({ apiVersion, kind, metadata, spec, status }: Pod): P
       annotations: pick(metadata.annotations, [annotations.task]),
     }),
     spec: omitUndefined({
-      containers: (spec?.containers ?? []).map((container) => ({ name: container.name })),
-      initContainers: spec?.initContainers?.map((container) => ({ name: container.name })),
-      restartPolicy: spec?.restartPolicy,
-      terminationGracePeriodSeconds: spec?.terminationGracePeriodSeconds,
+      containers: containers.map((container) => ({ name: container.name })),
+      initContainers: initContainers?.map((container) => ({ name: container.name })),
+      ...{ restartPolicy, terminationGracePeriodSeconds },
     }),
     status: omitUndefined({
       phase: status?.phase,
