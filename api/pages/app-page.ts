@@ -133,13 +133,15 @@ function renderActions({ slug, state, url, status_url: status }: ProjectDetail, 
   const statusPath = typeof status === 'string' ? toStatusPath(status, visit) : undefined;
   return html`${open}
   ${statusPath === undefined ? '' : html`<a class="button quiet" href="${statusPath}">${visit.text.app.status}</a>`}
-  ${
-    statusPath !== undefined && visit.site.isServed('/apps/{slug}/manage')
-      ? html`<a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}/manage`)}"
-          >${visit.text.app.manage}</a
-        >`
-      : ''
-  }`;
+  ${statusPath === undefined ? '' : renderManageLink(slug, visit)}`;
+}
+
+/** To the page where the author signs in and runs the app. */
+export function renderManageLink(slug: string, visit: Visit): Html {
+  if (!visit.site.isServed('/apps/{slug}/manage')) return html``;
+  return html`<a class="button quiet" href="${visit.link(`/apps/${encodeURIComponent(slug)}/manage`)}"
+    >${visit.text.app.manage}</a
+  >`;
 }
 
 /** Converts the URL of a status in the API to the path of its page. */

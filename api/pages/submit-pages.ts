@@ -3,7 +3,7 @@ import { Problem } from '../../lib/problem.ts';
 import { statusView, type StatusView, submissionView } from '../apps/index.ts';
 import { type Endpoint, type RequestFields, html, type Html } from '../http/index.ts';
 import { type Calls, createPageEndpoint, redirectTo, type Page } from './page.ts';
-import { toStatusPath } from './app-page.ts';
+import { renderManageLink, toStatusPath } from './app-page.ts';
 import { readField, type PageSite, type Visit } from './visit.ts';
 import {
   renderCode,
@@ -187,7 +187,7 @@ function renderState(view: StatusView, visit: Visit): Html {
     </div>
     ${view.status === 'rejected' ? '' : html`<p>${renderEnglish(view.message, visit)}</p>`} ${renderStages(view, visit)}
     ${view.position === undefined ? '' : html`<p>${text.status.position(format.integer(view.position))}</p>`}
-    ${view.status === 'live' ? html`<p class="actions">${renderOpenLink(view.url, visit)}</p>` : ''}
+    ${view.status === 'live' ? html`<p class="actions">${renderOpenLink(view.url, visit)} ${renderManageLink(view.slug, visit)}</p>` : ''}
     ${view.rejection === undefined ? '' : renderRejection(view.rejection, text.status.reason, visit, view.license)}
     ${view.rejection === undefined ? '' : renderRetryForm(view, visit)}
     ${view.problem === undefined ? '' : renderRejection(view.problem, isNewest(view) ? text.status.ownProblem : text.status.problem, visit, view.license)}
@@ -266,12 +266,13 @@ function renderLicenseLinks(license: StatusView['license']): Html | undefined {
     : html`${links.map(({ title, url }, index) => html`${index === 0 ? '' : ', '}${renderOutwardLink(url, title)}`)}`;
 }
 
-function renderRetryForm({ repo }: StatusView, visit: Visit): Html {
+function renderRetryForm({ repo, slug }: StatusView, visit: Visit): Html {
   const { text } = visit;
   return html`<p>${text.status.retry}</p>
-    <form method="post" action="${visit.link('/submit')}">
+    <form class="actions" method="post" action="${visit.link('/submit')}">
       <input type="hidden" name="repo" value="${repo}" />
       <button type="submit" class="quiet">${text.status.again}</button>
+      ${renderManageLink(slug, visit)}
     </form>`;
 }
 

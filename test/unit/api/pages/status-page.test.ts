@@ -73,6 +73,11 @@ test('opens the log of a rejection at its end, below the position in the code', 
     log: 'last words',
   };
   const page = read({ status: 'rejected', rejection });
+  assert.match(
+    page,
+    /<a class="button quiet" href="\/apps\/[^/"]+\/manage"/,
+    'the author gets to where a secret is set',
+  );
   assert.match(page, /class="code at-end"[^>]*><code>last words/);
   assert.match(page, /<code>app\.py<\/code> line 7/);
 });
