@@ -229,7 +229,7 @@ export async function listAll<T extends KubeObject>(
  *
  * @throws Error that says what was waited for, after a minute
  */
-export async function waitFor<T>(what: string, ask: () => Promise<T | undefined | false>, seconds = 60): Promise<T> {
+export async function waitFor<T>(what: string, ask: () => Promise<T | undefined | false>, seconds = 180): Promise<T> {
   const start = Date.now();
   for (;;) {
     const answer = await ask();
