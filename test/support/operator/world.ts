@@ -227,7 +227,7 @@ export async function listAll<T extends KubeObject>(
  * Asks again until there is an answer, less often the longer it takes: what comes soon is seen soon, and what does not
  * leaves the processor to those that work on it.
  *
- * @throws Error that says what was waited for, after a minute
+ * @throws Error that says what was waited for, after so many seconds
  */
 export async function waitFor<T>(what: string, ask: () => Promise<T | undefined | false>, seconds = 180): Promise<T> {
   const start = Date.now();
