@@ -15,6 +15,7 @@ import { createLog, createRegistry } from '../lib/telemetry.ts';
 import {
   createAppIndex,
   createControlWriter,
+  createForgeTokens,
   createSecretCreator,
   appIndexers,
   createRepositoryCheck,
@@ -107,6 +108,7 @@ const api = createApi({
           createSecret: createSecretCreator(client),
           maximumReplicas: config.authorReplicas,
           offersDomains: config.offersDomains,
+          forgeTokens: createForgeTokens(client, config.systemNamespace),
           mail,
           logs: {
             client,

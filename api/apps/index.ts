@@ -42,6 +42,9 @@ export {
 } from './submit/endpoints.ts';
 export { createLogOpener } from './submit/follow-log.ts';
 export { createSubmitter } from './submit/submit-app.ts';
+export { forgeTokenView } from './commit-statuses/endpoints.ts';
+export { type KnownForge, knownForges } from './commit-statuses/forges.ts';
+export { createForgeTokens, type ForgeTokens } from './commit-statuses/store.ts';
 export { createControlWriter, createSecretCreator } from './author/control.ts';
 export { auditView, ownAppView } from './author/endpoints.ts';
 export { domainsView } from './author/domains.ts';

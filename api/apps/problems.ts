@@ -328,6 +328,22 @@ export const hooksUnconfigured: ProblemType = {
     'This installation has no secret from which those of push hooks are derived (MOORAGE_APP_TOKEN_SECRET). Repositories are polled.',
 };
 
+export const forgeUnsupported: ProblemType = {
+  slug: 'forge-unsupported',
+  status: 409,
+  title: 'The forge of the repository is not known',
+  description:
+    'Commit statuses are reported to github.com, gitlab.com, codeberg.org and the forges with whose accounts authors sign in here. The repository of this app is at another host, or it is a package. Nothing was stored.',
+};
+
+export const noForgeToken: ProblemType = {
+  slug: 'no-forge-token',
+  status: 404,
+  title: 'No forge token',
+  description:
+    'The app has no forge token, so no commit statuses are reported. PUT /api/apps/{slug}/forge-token sets one.',
+};
+
 export const noNotifications: ProblemType = {
   slug: 'no-notifications',
   status: 409,

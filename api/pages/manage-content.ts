@@ -8,6 +8,7 @@ import type {
   auditView,
   domainsView,
   figuresView,
+  forgeTokenView,
   notificationsView,
   ownAppView,
   previewsView,
@@ -46,6 +47,7 @@ export interface ManageContent {
   readonly runs: z.output<typeof runsView> | undefined;
   /** Id of the run whose log is shown; empty for the log of the app. */
   readonly run: string;
+  readonly forgeToken: z.output<typeof forgeTokenView> | undefined;
   readonly tokens: z.output<typeof tokensView> | undefined;
   readonly notifications: z.output<typeof notificationsView> | undefined;
   /** What the log is searched for. */

@@ -9,6 +9,7 @@ import {
   auditView,
   domainsView,
   figuresView,
+  forgeTokenView,
   hookSecretView,
   notificationsView,
   createdTokenView,
@@ -80,6 +81,7 @@ interface Services {
   readonly readPreviews: EndpointCall<z.output<typeof previewsView>> | undefined;
   readonly readNotifications: EndpointCall<z.output<typeof notificationsView>> | undefined;
   readonly readTokens: EndpointCall<z.output<typeof tokensView>> | undefined;
+  readonly readForgeToken: EndpointCall<z.output<typeof forgeTokenView>> | undefined;
   readonly readTasks: EndpointCall<z.output<typeof tasksView>> | undefined;
   readonly readRuns: EndpointCall<z.output<typeof runsView>> | undefined;
   readonly actions: ReadonlyMap<string, PageAction>;
@@ -106,6 +108,7 @@ export function createManagePages(
     readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
     readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
     readPreviews: calls.find('GET', `${endpointPath}/previews`, previewsView),
+    readForgeToken: calls.find('GET', `${endpointPath}/forge-token`, forgeTokenView),
     readTasks: calls.find('GET', `${endpointPath}/tasks`, tasksView),
     readRuns: calls.find('GET', `${endpointPath}/runs`, runsView),
     readNotifications: calls.find('GET', `${endpointPath}/notifications`, notificationsView),
@@ -326,6 +329,11 @@ const actions: readonly (readonly [
   ['remove-webhook', 'DELETE', '/notifications/webhook'],
   ['test-notifications', 'POST', '/notifications/test'],
   ['end-previous-hook', 'DELETE', '/push-hook-secret/previous'],
+  [
+    ...(['set-forge-token', 'PUT', '/forge-token'] as const),
+    { toBody: (read) => ({ token: read('forge-token') }), formFields: { token: 'forge-token' } },
+  ],
+  ['delete-forge-token', 'DELETE', '/forge-token'],
 ];
 
 /** An empty password keeps the one before. */
@@ -467,6 +475,7 @@ async function buildManagePage(
     domains,
     previews,
     figures,
+    forgeToken,
   ] = await Promise.all([
     load(services.readAudit, 'read', { limit: '20' }),
     load(services.readSecrets, 'read'),
@@ -485,11 +494,12 @@ async function buildManagePage(
     load(services.readDomains, 'read'),
     load(services.readPreviews, 'read'),
     load(services.readFigures, 'read', { range: readFigureRange(readField(visit.query, 'range')) }),
+    load(services.readForgeToken, 'read'),
   ]);
   const actionNames = [...services.actions].filter(([, { scope }]) => scope === undefined || allowed.has(scope));
   const content: ManageContent = {
     ...{ slug, app, audit, secrets, settings, access, log, crashes, tokens, notifications, tasks, runs, domains },
-    ...{ previews, figures },
+    ...{ previews, figures, forgeToken },
     ...{ search, run, problem, shown },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,

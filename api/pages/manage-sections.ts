@@ -4,6 +4,7 @@ import { type ActionName, type ManageContent, renderAction, renderHidden } from 
 import { renderAccess, renderTokens } from './manage-access.ts';
 import { renderDomains } from './manage-domains.ts';
 import { renderFigures } from './manage-figures.ts';
+import { renderForge } from './manage-forge.ts';
 import { renderNotifications } from './manage-notifications.ts';
 import type { Page } from './page.ts';
 import {
@@ -23,7 +24,7 @@ import type { Visit } from './visit.ts';
 
 const formFields = [
   ...['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug', 'address', 'url'],
-  ...['token-name', 'expires_in_days', 'password', 'key-name', 'domain'],
+  ...['token-name', 'expires_in_days', 'password', 'key-name', 'domain', 'forge-token'],
 ];
 
 export function renderManagePage(content: ManageContent, visit: Visit): Page {
@@ -81,6 +82,7 @@ function listSections(content: ManageContent, visit: Visit): readonly Section[] 
     { id: 'secrets', title: manage.secrets, body: renderSecrets(content, visit) },
     { id: 'settings', title: manage.settings, body: renderSettings(content, visit) },
     { id: 'hook', title: manage.hook, body: renderHook(content, visit) },
+    { id: 'forge', title: manage.forge.title, body: renderForge(content, visit) },
     { id: 'notifications', title: manage.notify.title, body: renderNotifications(content, visit) },
     { id: 'access', title: manage.access.title, body: renderAccess(content, visit) },
     { id: 'domains', title: manage.domains.title, body: renderDomains(content, visit) },

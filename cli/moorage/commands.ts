@@ -17,6 +17,7 @@ import {
 } from './commands/apps.ts';
 import { domainsAdd, domainsCheck, domainsList, domainsRemove } from './commands/domains.ts';
 import { buildLog, logs, plan, submit, verify } from './commands/builds.ts';
+import { forgeToken, forgeTokenDelete, forgeTokenSet } from './commands/forge-token.ts';
 import { figures } from './commands/figures.ts';
 import {
   notificationsAdd,
@@ -81,6 +82,9 @@ export const commands: readonly Command[] = [
   domainsCheck,
   domainsRemove,
   hook,
+  forgeToken,
+  forgeTokenSet,
+  forgeTokenDelete,
   audit,
   exportApp,
   verify,

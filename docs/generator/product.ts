@@ -88,6 +88,7 @@ function assemble(): Product {
       writeControl: () => Promise.reject(new Error('not called')),
       createSecret: () => Promise.reject(new Error('not called')),
       maximumReplicas: 1,
+      forgeTokens: { read: refuseCall, write: refuseCall, removeUnknown: refuseCall },
       logs: {
         client: { list: refuseCall, watch: refuseCall },
         openLog: () => Promise.reject(new Error('not called')),

@@ -40,6 +40,8 @@ export const cases: readonly (readonly [string, string, string, object])[] = [
     accepted,
   ],
   ['hook hello --end-previous', '', 'DELETE /api/apps/hello/push-hook-secret/previous', accepted],
+  ['forge-token set -a hello', 'ghp_1\n', 'PUT /api/apps/hello/forge-token {"token":"ghp_1"}', accepted],
+  ['forge-token delete hello', '', 'DELETE /api/apps/hello/forge-token', accepted],
   ['notifications test hello', '', 'POST /api/apps/hello/notifications/test', accepted],
   [
     'access password -a hello',

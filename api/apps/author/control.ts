@@ -37,7 +37,7 @@ export interface ControlWriterOptions {
   readonly apps: Pick<AppIndex, 'waitForApp'>;
 }
 
-const secrets = defineResource<KubeObject>({
+export const secrets = defineResource<KubeObject>({
   group: '',
   version: 'v1',
   kind: 'Secret',

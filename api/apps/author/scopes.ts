@@ -50,6 +50,7 @@ export const permissions = {
   getRun: 'read',
   listDomains: 'read',
   listSecrets: 'read',
+  getForgeToken: 'read',
   listNotifications: 'read',
   exportApp: 'read',
 
@@ -88,6 +89,9 @@ export const permissions = {
 
   // A command can print every secret of the app.
   startCommand: 'owner',
+  // With it, the platform writes to the repository.
+  setForgeToken: 'owner',
+  deleteForgeToken: 'owner',
   deleteApp: 'owner',
   restoreApp: 'owner',
   listTokens: 'owner',

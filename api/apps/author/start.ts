@@ -5,6 +5,9 @@ import type { LedgerHandle, OpenLedger } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import type { Fetcher } from '../../tools/index.ts';
 import type { App, AppIndex } from '../hosted-apps.ts';
+import { createForgeTokenEndpoints } from '../commit-statuses/endpoints.ts';
+import { startReporter, StatusReporter } from '../commit-statuses/reporter.ts';
+import { CommitStatusStore, type ForgeTokens } from '../commit-statuses/store.ts';
 import { rememberSecret } from '../logs/fingerprints.ts';
 import { type LogSettings, startLogs } from '../logs/start.ts';
 import type { MailSettings } from '../notifications/mail.ts';
@@ -46,6 +49,8 @@ export interface AuthorCluster {
   readonly logs?: LogSettings | undefined;
   /** Without them, no mail is sent. */
   readonly mail?: MailSettings | undefined;
+  /** Where forge tokens are kept; without it, no commit statuses are reported. */
+  readonly forgeTokens?: ForgeTokens | undefined;
 }
 
 export interface AuthorSideOptions {
@@ -120,6 +125,18 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
     ...options,
     ...{ access, mail: options.mail, secret: options.callerSalt, times: options.notificationTimes },
   });
+  const { forgeTokens } = options;
+  const statuses = new CommitStatusStore(database);
+  const reporter =
+    forgeTokens === undefined
+      ? undefined
+      : new StatusReporter({
+          ...options,
+          store: statuses,
+          tokens: forgeTokens,
+          providers,
+          times: options.notificationTimes,
+        });
   return {
     signIn: providers.length === 0 ? undefined : signIn,
     endpoints: applyPermissions([
@@ -134,6 +151,9 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
       ...createTaskEndpoints({ ...services, store: runs }),
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
       ...createPushHookEndpoints(services, { baseUrl, secret, polls, versions }),
+      ...(forgeTokens === undefined
+        ? []
+        : createForgeTokenEndpoints({ access, store: statuses, tokens: forgeTokens, providers })),
       ...notifications.endpoints,
       ...createTokenEndpoints(services),
       ...createSignInEndpoints(providers, baseUrl),
@@ -141,6 +161,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
     ]),
     start() {
       notifications.start();
+      if (reporter !== undefined) startReporter(reporter, ledger, options.notificationTimes);
       void ledger.opened.then((opened) => {
         opened?.repeat('record runs of tasks', recordMs, async () => {
           await runs.recordAll(apps.listAll(), new Date());

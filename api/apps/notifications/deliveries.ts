@@ -127,13 +127,8 @@ export class Notifier {
       log.warn({ err: error, event: id, app, channel, attempt: attempts }, 'a notification was not delivered');
       if (failure.isOfTarget) await store.markFailing(delivery, failure.isGone);
       if (failure.isFinal) await store.abandon(delivery, failure.why);
-      else await store.retry(delivery, this.#computeDelayMs(attempts), failure.why);
+      else await store.retry(delivery, computeRetryDelayMs(attempts, this.#times.firstMs), failure.why);
     }
-  }
-
-  /** With jitter, so that a receiver that was away does not get everything at the same moment. */
-  #computeDelayMs(attempts: number): number {
-    return Math.min(this.#times.firstMs * 2 ** (attempts - 1), maxDelayMs) * (0.8 + Math.random() * 0.4);
   }
 
   /** @returns why there was nothing to send. @throws MailFailure */
@@ -189,6 +184,11 @@ export class Notifier {
     if (status < 200 || status > 299) throw new WebhookRefusal(status);
     return undefined;
   }
+}
+
+/** Computes the delay after a failed attempt. With jitter, so that a receiver that was away does not get everything at the same moment. */
+export function computeRetryDelayMs(attempts: number, firstMs = usualTimes.firstMs): number {
+  return Math.min(firstMs * 2 ** (attempts - 1), maxDelayMs) * (0.8 + Math.random() * 0.4);
 }
 
 class WebhookRefusal extends Error {

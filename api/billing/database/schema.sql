@@ -3134,6 +3134,50 @@ CREATE TABLE author.push_hook (
   CONSTRAINT push_hook_pkey PRIMARY KEY (app)
 );
 
+-- One for each app whose author set a token. Deleting it ends what is waiting.
+CREATE TABLE author.forge_token (
+  -- UID of the HostedApp.
+  app text NOT NULL,
+  -- Changes with each token. The Secret names it too, so that a token is used only for its own row.
+  version uuid DEFAULT gen_random_uuid() NOT NULL,
+  -- Host, owner and name that it was set for. It is sent for no other repository.
+  repository text NOT NULL,
+  set_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+  -- When the forge rejected it, and with which status. It is not sent again.
+  refused_at timestamp with time zone,
+  refused_status integer,
+  CONSTRAINT forge_token_check CHECK ((refused_at IS NULL) = (refused_status IS NULL)),
+  CONSTRAINT forge_token_pkey PRIMARY KEY (app)
+);
+
+-- The newest status of each commit, and how its delivery goes.
+CREATE TABLE author.commit_status (
+  app text NOT NULL,
+  commit text NOT NULL,
+  -- UID of the HostedApp that builds the commit (the app or a preview), and its resourceVersion when it was read.
+  source text NOT NULL,
+  seen bigint NOT NULL,
+  state text NOT NULL,
+  description text NOT NULL,
+  target_url text NOT NULL,
+  -- Changes with the status.
+  revision integer DEFAULT 1 NOT NULL,
+  changed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+  delivery text DEFAULT 'waiting'::text NOT NULL,
+  attempts integer DEFAULT 0 NOT NULL,
+  -- When the next attempt is due. The replica that makes an attempt moves it to the end of its lease first.
+  due_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+  -- Identifies the attempt that is being made. Statuses of a commit are sent one after another.
+  claim uuid,
+  last_error text,
+  CONSTRAINT commit_status_state_check CHECK (state = ANY (ARRAY['pending'::text, 'success'::text, 'failure'::text, 'ended'::text])),
+  CONSTRAINT commit_status_description_check CHECK (char_length(description) <= 140),
+  CONSTRAINT commit_status_delivery_check CHECK (delivery = ANY (ARRAY['waiting'::text, 'delivered'::text, 'abandoned'::text])),
+  CONSTRAINT commit_status_pkey PRIMARY KEY (app, commit),
+  CONSTRAINT commit_status_app_fkey FOREIGN KEY (app) REFERENCES author.forge_token(app) ON DELETE CASCADE
+);
+CREATE INDEX commit_status_due ON author.commit_status USING btree (due_at) WHERE (delivery = 'waiting'::text);
+
 CREATE OR REPLACE FUNCTION author.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql

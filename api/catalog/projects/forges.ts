@@ -3,6 +3,7 @@ import licenses from 'spdx-license-list';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { parseAcceptedRepository } from '../../../lib/repository.ts';
+import { type KnownForge, knownForges } from '../../apps/index.ts';
 import type { Fetcher } from '../../tools/index.ts';
 
 export type ForgeAnswer =
@@ -119,19 +120,6 @@ export interface ForgeReport {
   /** Number of the account that owns the repository, which stays when names change; undefined where it is not said. */
   readonly account?: string;
 }
-
-/** A host and the forge behind it. */
-export interface KnownForge {
-  readonly kind: ForgeKind;
-  /** Base URL of its API. */
-  readonly api: string;
-}
-
-export const knownForges: Readonly<Record<string, KnownForge>> = {
-  'github.com': { kind: 'github', api: 'https://api.github.com' },
-  'gitlab.com': { kind: 'gitlab', api: 'https://gitlab.com/api/v4' },
-  'codeberg.org': { kind: 'gitea', api: 'https://codeberg.org/api/v1' },
-};
 
 /** The repository at an address; undefined where the address does not have the form of one. */
 export function parseForgeRepository(address: string): ForgeRepository | undefined {

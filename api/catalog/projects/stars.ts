@@ -2,15 +2,9 @@
 import { z } from 'zod';
 import type { Logger } from '../../../lib/telemetry.ts';
 import { type Database, type LedgerHandle, prefixStatements } from '../../billing/index.ts';
+import type { KnownForge } from '../../apps/index.ts';
 import type { Fetcher } from '../../tools/index.ts';
-import {
-  requestReport,
-  type ForgeAnswer,
-  forgeKinds,
-  parseForgeRepository,
-  type ForgeRepository,
-  type KnownForge,
-} from './forges.ts';
+import { requestReport, type ForgeAnswer, forgeKinds, parseForgeRepository, type ForgeRepository } from './forges.ts';
 
 export interface StarTimes {
   /** Between two questions, of all replicas together: GitHub answers 60 an hour without a key. */

@@ -55,10 +55,24 @@ export const manage = {
     'replace-hook': 'New secret, the old one for 24 hours more',
     'replace-hook-now': 'New secret, and end the old one',
     'end-previous-hook': 'End the old secret',
+    'set-forge-token': 'Save token',
+    'delete-forge-token': 'Delete token',
   },
   hook: 'Push hook',
   hookLead:
     'With a webhook, your git forge reports each push, and the commit is built immediately. It is signed with a secret. Replace the secret if somebody else may know it.',
+  forge: {
+    title: 'Commit statuses',
+    lead: 'With a token of your git forge, each commit that is built gets a status named moorage there: pending, then live or rejected, with a link. Commits of previews get one, too.',
+    none: 'No token is set, so nothing is reported.',
+    isSet: 'A token is set since',
+    token: 'Token of the forge',
+    tokenHelp:
+      'It needs the right to set commit statuses of this repository, and should have no other. It is never shown again. Saving one replaces the one before.',
+    description: 'Description',
+    delivery: 'Report',
+    states: { pending: 'Pending', success: 'Live', failure: 'Rejected', ended: 'Ended without result' },
+  },
   secretOnce: 'This secret is shown once',
   notify: {
     title: 'Notifications',

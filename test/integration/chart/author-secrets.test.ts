@@ -1,5 +1,6 @@
 // What the API may store for authors, as a real API server with the chart's roles and admission policies enforces it.
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
@@ -7,6 +8,7 @@ import { createControlWriter, createSecretCreator } from '../../../api/apps/auth
 import type { AuthorServices } from '../../../api/apps/author/endpoints.ts';
 import { createSecretEndpoints } from '../../../api/apps/author/secrets.ts';
 import { createSettingEndpoints } from '../../../api/apps/author/settings.ts';
+import { createForgeTokens, forgeTokenSecret } from '../../../api/apps/commit-statuses/store.ts';
 import { type App, hostedApps } from '../../../api/apps/hosted-apps.ts';
 import { formatControlSecretName } from '../../../crds/control.ts';
 import { secrets } from '../../../controller/objects/kinds.ts';
@@ -201,4 +203,39 @@ test('attack: the API cannot give an app more replicas, nor use a version of a s
     assert.match((await patchSpec(app, { control })) ?? 'it was taken', why, JSON.stringify(control));
   for (const control of [{ replicas: 3 }, { secrets: [{ name: 'A', version: 8 }], secretVersion: 8 }, { secrets: [] }])
     assert.equal(await patchSpec(app, { control }), undefined, JSON.stringify(control));
+});
+
+test('the API keeps forge tokens in one Secret of the release, and a purge undoes no change that was made meanwhile', async () => {
+  const tokens = createForgeTokens(api, 'moorage-system');
+  const [one, other] = ['one', 'other'].map((token) => ({ version: randomUUID(), token }));
+  assert.ok(one !== undefined && other !== undefined);
+  assert.equal((await tokens.read()).size, 0);
+  await Promise.all([tokens.write('uid-one', one), tokens.write('uid-other', other)]);
+  assert.deepEqual(Object.fromEntries(await tokens.read()), { 'uid-one': one, 'uid-other': other });
+  // An upgrade of the chart keeps them.
+  await install(server, required);
+  assert.equal((await tokens.read()).size, 2);
+  const change = async (): Promise<ReadonlySet<string>> => {
+    await tokens.write('uid-new', one);
+    return new Set(['uid-other']);
+  };
+  await assert.rejects(tokens.removeUnknown(change), /refused to read or store forge tokens/);
+  assert.equal(await tokens.removeUnknown(() => Promise.resolve(new Set(['uid-other', 'uid-new']))), 1);
+  await tokens.write('uid-other', undefined);
+  assert.deepEqual(Object.fromEntries(await tokens.read()), { 'uid-new': one });
+});
+
+test('attack: the API reads and changes no other Secret of the release, and others do not read forge tokens', async () => {
+  const ref = { name: forgeTokenSecret, namespace: 'moorage-system' };
+  const others = { ...ref, name: 'moorage-caller-salt' };
+  await assert.rejects(api.get(secrets, others), /forbidden/);
+  await assert.rejects(api.patch(secrets, others, { data: { salt: 'eA==' } }, merge), /forbidden/);
+  await assert.rejects(api.list(secrets, { namespace: 'moorage-system' }), /forbidden/);
+  await assert.rejects(api.delete(secrets, ref), /forbidden/);
+  const elsewhere = { apiVersion: 'v1', kind: 'Secret', metadata: { ...ref, namespace } };
+  assert.match((await findRefusal(api, secrets, elsewhere)) ?? 'it was taken', /a Secret that the API creates/);
+  await assert.rejects(operator.get(secrets, ref), /forbidden/);
+  const app = await createClientAs(server, `system:serviceaccount:${namespace}:default`);
+  await assert.rejects(app.get(secrets, ref), /forbidden/);
+  app.close();
 });

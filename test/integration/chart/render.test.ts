@@ -147,24 +147,20 @@ test("grants only the operator's kubelet figures cluster-wide, and nothing if th
   assert.deepEqual(clusterWide(await render({ ...off, builds: { spaceInterval: '0s' } })), []);
 });
 
-test('uses no wildcard in a role, and grants no access to Secrets', () => {
+test('uses no wildcard in a role, and lets nobody read a Secret but the API that of forge tokens', () => {
   for (const { metadata, rules } of selectKind(full, 'Role').map((object) => role.parse(object))) {
-    for (const one of rules) {
+    for (const one of rules.filter(({ resourceNames }) => resourceNames?.join() !== 'moorage-forge-tokens')) {
       // Rights to create and delete give nothing to read: a Secret made is known to whoever made it.
       if (one.resources.join() === 'secrets' && one.verbs.every((verb) => ['create', 'delete'].includes(verb)))
         continue;
       const words = [...one.apiGroups, ...one.resources, ...one.verbs];
-      assert.ok(
-        !words.some((word) =>
-          ['*', 'secrets', 'serviceaccounts/token', 'impersonate', 'escalate', 'bind', 'pods/exec'].includes(word),
-        ),
-        `${metadata.namespace}/${metadata.name}: ${words.join(' ')}`,
-      );
+      const forbidden = ['*', 'secrets', 'serviceaccounts/token', 'impersonate', 'escalate', 'bind', 'pods/exec'];
+      assert.ok(!words.some((word) => forbidden.includes(word)), `${metadata.namespace}: ${words.join(' ')}`);
     }
   }
 });
 
-test('gives the API access to HostedApps, new Secrets, and the logs of apps and pipelines only', () => {
+test('gives the API access to HostedApps, new Secrets, forge tokens, and the logs of apps and pipelines only', () => {
   const rights = selectKind(full, 'Role')
     .map((object) => role.parse(object))
     .filter(({ metadata }) => metadata.name === 'moorage-api')
@@ -172,7 +168,8 @@ test('gives the API access to HostedApps, new Secrets, and the logs of apps and 
       rules.map(({ resources, verbs }) => `${metadata.namespace} ${resources.join()} ${verbs.join()}`),
     );
   const ofApps = ['hostedapps get,list,watch,create,patch', 'secrets create', 'pods list,watch', 'pods/log get'];
-  assert.deepEqual(rights, [...ofApps.map((right) => `moorage-apps ${right}`), 'moorage-builds pods/log get']);
+  const elsewhere = ['moorage-builds pods/log get', 'moorage-system secrets get,patch'];
+  assert.deepEqual(rights, [...ofApps.map((right) => `moorage-apps ${right}`), ...elsewhere]);
 });
 
 test('denies all traffic of apps and builds by default', () => {
@@ -291,6 +288,7 @@ test('keeps user data after the release is deleted', () => {
     'Namespace moorage-builds',
     'Secret moorage-app-token',
     'Secret moorage-caller-salt',
+    'Secret moorage-forge-tokens',
     'Secret moorage-metering',
     'Secret moorage-probe-token',
     'Secret moorage-push-token',
@@ -320,8 +318,14 @@ test('omits what an installation provides itself if switched off', async () => {
     models: { appTokenSecret: 'mine' },
     registry: { ...required.registry, pushTokenSecret: 'mine' },
   });
-  for (const kind of ['CustomResourceDefinition', 'Namespace', 'Gateway', 'PriorityClass', 'Secret'])
+  for (const kind of ['CustomResourceDefinition', 'Namespace', 'Gateway', 'PriorityClass'])
     assert.deepEqual(selectKind(objects, kind), []);
+  assert.deepEqual(
+    selectKind(objects, 'Secret')
+      .map(({ metadata }) => metadata.name)
+      .join(),
+    'moorage-forge-tokens',
+  );
   for (const name of ['MOORAGE_BUILDS_PRIORITY_CLASS', 'MOORAGE_APPS_PRIORITY_CLASS'])
     assert.equal(readEnvironment(objects, 'operator')[name], '');
 });
@@ -479,17 +483,9 @@ test('enables models with a router and a database, and lets them reach nothing e
     ['moorage-postgres'],
   );
   const secrets = new Set(selectKind(objects, 'Secret').map(({ metadata }) => metadata.name));
-  assert.deepEqual([...secrets].sort(), [
-    'moorage-app-token',
-    'moorage-caller-salt',
-    'moorage-database',
-    'moorage-database-migrator',
-    'moorage-metering',
-    'moorage-postgres',
-    'moorage-postgres-tls',
-    'moorage-probe-token',
-    'moorage-push-token',
-    'moorage-receipt-key',
+  assert.deepEqual([...secrets].map((name) => name.replace(/^moorage-/, '')).sort(), [
+    ...['app-token', 'caller-salt', 'database', 'database-migrator', 'forge-tokens', 'metering', 'postgres'],
+    ...['postgres-tls', 'probe-token', 'push-token', 'receipt-key'],
   ]);
 });
 

@@ -1,7 +1,9 @@
 // The page on which an author runs an app, with something in each of its sections, as a signed-in author sees it.
 import { createAuthorKey, hashAuthorKey } from '../../../lib/ownership-file.ts';
 import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
+import { CommitStatusStore } from '../../../api/apps/commit-statuses/store.ts';
 import { addMonth } from '../apps/figures.ts';
+import { knownGitea, MemoryForgeTokens } from '../apps/fake-forge.ts';
 import { buildPreview, sampleAppsServer, type AppsSample } from '../apps/sample.ts';
 
 export const managePath = '/apps/mine/manage';
@@ -52,11 +54,15 @@ export async function openManagedPage(): Promise<ManagedPage> {
   const key = createAuthorKey();
   const hash = hashAuthorKey(key, 'git.test/octo/mine');
   const sample = await sampleAppsServer({
+    signInProviders: [knownGitea],
+    // Nothing is sent.
+    notificationTimes: { noticeMs: 3_600_000, deliverMs: 3_600_000 },
     author: {
       lookUpKeys: () =>
         Promise.resolve({ ok: true, commit: commits[0] ?? '', reference: 'refs/heads/main', authorKeys: [hash] }),
       createSecret: () => Promise.resolve(),
       maximumReplicas: 3,
+      forgeTokens: new MemoryForgeTokens(),
       writeControl: (app) => Promise.resolve(app),
     },
   });
@@ -88,5 +94,29 @@ export async function openManagedPage(): Promise<ManagedPage> {
     if (!made.ok) throw new Error(await made.text());
   }
   await addMonth(sample.models.ledger.get().database, 'mine', 'git.test/octo', new Date());
+  await addCommitStatuses(sample, key);
   return { listener: sample.app, cookie, stop: sample.stop };
+}
+
+/** A forge token that the forge rejects, and what was reported before. */
+async function addCommitStatuses(sample: AppsSample, key: string): Promise<void> {
+  const made = await sample.request('/api/apps/mine/forge-token', {
+    ...{ method: 'PUT', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' } },
+    body: JSON.stringify({ token: 'x' }),
+  });
+  if (!made.ok) throw new Error(await made.text());
+  const store = new CommitStatusStore(() => sample.models.ledger.get().database);
+  const [commit = '', earlier = ''] = commits;
+  const shared = { source: 'uid-mine', wanted: undefined };
+  const targetUrl = 'https://mine.moorage.test/';
+  const description = 'requirements.txt:3: there is no release 9.9 of flask.';
+  await store.record('uid-mine', [
+    { ...shared, seen: '1', status: { commit: earlier, state: 'failure', description, targetUrl } },
+    { ...shared, seen: '2', status: { commit, state: 'success', description: 'The app is live.', targetUrl } },
+  ]);
+  const [first, second] = await store.claim(0, 2);
+  if (first === undefined || second === undefined) throw new Error('nothing is due');
+  await store.finish(first, 'delivered');
+  await store.retry(second, 0, 'The forge rejects the token (403).');
+  await store.refuseToken(second, 403);
 }

@@ -14,6 +14,7 @@ import { domainAttacks } from '../../attack/attacks/domains.ts';
 import { authorNoticeAttacks } from '../../attack/attacks/author-notices.ts';
 import { type Answer, type AskOptions, Victim } from '../../attack/victim.ts';
 import { namespace } from '../../support/api/sample.ts';
+import { MemoryForgeTokens } from '../../support/apps/fake-forge.ts';
 import { type AppsSample, sampleAppsServer } from '../../support/apps/sample.ts';
 
 const attacks = [
@@ -54,6 +55,7 @@ beforeAll(async () => {
       },
       createSecret: () => Promise.resolve(),
       maximumReplicas: 3,
+      forgeTokens: new MemoryForgeTokens(),
       offersDomains: true,
       writeControl: (app, change) => {
         const stored = findApp(app.metadata.name);

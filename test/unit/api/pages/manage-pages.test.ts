@@ -4,15 +4,20 @@ import { afterAll, beforeAll, beforeEach, test } from 'vitest';
 import type { App } from '../../../../api/apps/hosted-apps.ts';
 import { createSessions } from '../../../../api/pages/session.ts';
 import { createAuthorKey, hashAuthorKey } from '../../../../lib/ownership-file.ts';
+import { knownGitea, MemoryForgeTokens } from '../../../support/apps/fake-forge.ts';
 import { buildPreview, sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 
 const key = createAuthorKey();
+const forgeTokens = new MemoryForgeTokens();
 let sample: AppsSample;
 let writes: unknown[] = [];
 
 beforeAll(async () => {
   const hashOf = (slug: string): string => hashAuthorKey(key, `git.test/octo/${slug}`);
   sample = await sampleAppsServer({
+    signInProviders: [knownGitea],
+    // Nothing is sent.
+    notificationTimes: { noticeMs: 3_600_000, deliverMs: 3_600_000 },
     author: {
       lookUpKeys: () =>
         Promise.resolve({
@@ -23,6 +28,7 @@ beforeAll(async () => {
         }),
       createSecret: () => Promise.resolve(),
       maximumReplicas: 3,
+      forgeTokens,
       offersDomains: true,
       writeControl: (app, change) => {
         writes.push(change({}));
@@ -114,6 +120,24 @@ test('an author adds a domain by a form, and a refused one is explained at its f
   const refused = await send({ action: 'add-domain', token, domain: 'x.svc' }, { cookie });
   assert.match(await refused.text(), /Is an internal name/);
   assert.equal(writes.length, 1);
+});
+
+test('an author sets a forge token by a form, which the page never shows, and deletes it', async () => {
+  const { cookie, token } = await signIn();
+  const form = { action: 'set-forge-token', token };
+  const refused = await send({ ...form, 'forge-token': 'two words' }, { cookie });
+  assert.equal(refused.status, 400);
+  assert.match(await refused.text(), /printable ASCII/);
+  assert.equal(forgeTokens.stored.size, 0);
+  const set = await send({ ...form, 'forge-token': 'ghp_secret' }, { cookie });
+  assert.equal(set.headers.get('location'), '/apps/mine/manage?done=set-forge-token');
+  assert.equal(forgeTokens.stored.get('uid-mine')?.token, 'ghp_secret');
+  const { text } = await open(cookie);
+  assert.match(text, /A token is set since/);
+  assert.ok(!text.includes('ghp_secret'));
+  await send({ action: 'delete-forge-token', token }, { cookie });
+  assert.equal(forgeTokens.stored.size, 0);
+  assert.match((await open(cookie)).text, /No token is set/);
 });
 
 test('previews are shown next to production, and what a stranger wrote as text', async () => {

@@ -13,6 +13,7 @@ import {
   hashAuthorKey,
 } from '../../../../../lib/ownership-file.ts';
 import { describeProduct } from '../../../../../docs/generator/product.ts';
+import { MemoryForgeTokens } from '../../../../support/apps/fake-forge.ts';
 import { sampleAppsServer, type AppsSample } from '../../../../support/apps/sample.ts';
 
 const [key, second] = [createAuthorKey(), createAuthorKey()];
@@ -45,6 +46,7 @@ beforeAll(async () => {
       },
       createSecret: () => Promise.resolve(),
       maximumReplicas: 3,
+      forgeTokens: new MemoryForgeTokens(),
       // Nothing is collected, because nothing is live for it; its endpoints are there.
       logs: {
         client: { list: () => Promise.reject(new Error('none')), watch: refuseCall },
@@ -152,6 +154,7 @@ const bodies: Readonly<Record<string, object>> = {
   createAccessKey: { name: 'team' },
   startCommand: { command: ['true'] },
   replacePushHookSecret: {},
+  setForgeToken: { token: 'x' },
 };
 
 /** The path of an endpoint for the app `mine`, with parameters that it accepts. */
