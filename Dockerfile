@@ -55,7 +55,8 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY --from=bundler /app/node_modules node_modules
 COPY --from=sources / ./
 COPY bundle.ts ./
-RUN node bundle.ts --alone /bundles/moorage-pipeline controller/pipeline/main.ts
+RUN node bundle.ts /bundles/moorage controller/main.ts activator/main.ts api/main.ts api/accounting/metering/shipper/main.ts \
+ && node bundle.ts --alone /bundles/moorage-pipeline controller/pipeline/main.ts
 
 # Each image keeps the code of its programs compiled: a process that finds it starts faster and needs less memory. Node
 # looks only for what its own user compiled. Without configuration, each program ends as soon as it is loaded.
@@ -64,7 +65,10 @@ ENV NODE_COMPILE_CACHE=/app/.compiled
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=sources / ./
 
+# Bundles take the places of the programs. The sources are for other commands and for the processes that run tools, and
+# have files next to them.
 FROM app AS moorage
+COPY --from=bundles /bundles/moorage ./
 RUN mkdir -m 777 .compiled \
  && for main in controller/main.ts activator/main.ts api/main.ts api/accounting/metering/shipper/main.ts; \
     do timeout 20 setpriv --reuid=1000 --regid=1000 --clear-groups node $main > /dev/null 2>&1 || true; done \
