@@ -1,7 +1,8 @@
 # Images of Moorage: `moorage` runs operator and API, `moorage-workers` the workers of tools, `moorage-pipeline` clones,
 # reviews and builds what authors submit.
 #   for image in moorage moorage-workers moorage-pipeline; do docker build --target $image -t $image .; done
-# Sources run as they are (Node strips the types), so only the bridge of MCP servers is compiled here.
+# Node runs sources as they are, without their types. Programs whose start others wait for are bundled (bundle.ts), and
+# the bridge of MCP servers is compiled.
 
 # The image that has the bridge: the stage below, or one that was compiled before.
 ARG BRIDGE=bridge-compiled
@@ -41,17 +42,38 @@ COPY controller /controller
 COPY activator /activator
 COPY api /api
 
-# Compiled code, kept here: a process that finds it starts faster and needs less memory. Without configuration
-# each ends as soon as it is loaded; the stages of a pipeline load what each of them needs.
+# The bundler, with the version and checksums of package-lock.json, and nothing else of what development needs.
+FROM base AS bundler
+COPY package.json package-lock.json .npmrc ./
+RUN --mount=type=cache,target=/root/.npm \
+    node -p 'JSON.stringify({ dependencies: { rolldown: require("./package.json").devDependencies.rolldown } })' > bundler.json \
+ && mv bundler.json package.json \
+ && npm install --ignore-scripts
+
+FROM base AS bundles
+COPY --from=dependencies /app/node_modules node_modules
+COPY --from=bundler /app/node_modules node_modules
+COPY --from=sources / ./
+COPY bundle.ts ./
+RUN node bundle.ts /bundles/moorage controller/main.ts activator/main.ts api/main.ts api/accounting/metering/shipper/main.ts \
+ && node bundle.ts --alone /bundles/moorage-pipeline controller/pipeline/main.ts
+
+# Each image keeps the code of its programs compiled: a process that finds it starts faster and needs less memory. Node
+# looks only for what its own user compiled. Without configuration, each program ends as soon as it is loaded.
 FROM base AS app
 ENV NODE_COMPILE_CACHE=/app/.compiled
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=sources / ./
-RUN for main in controller/main.ts activator/main.ts api/main.ts api/accounting/metering/shipper/main.ts api/tools/engine/workers/remote/server-main.ts \
-      'controller/pipeline/main.ts clone' 'controller/pipeline/main.ts review' 'controller/pipeline/main.ts build'; \
-    do timeout 20 node $main > /dev/null 2>&1 || true; done
 
+# Bundles take the places of the programs. The sources are for other commands and for the processes that run tools, and
+# have files next to them.
 FROM app AS moorage
+COPY --from=bundles /bundles/moorage ./
+RUN mkdir -m 777 .compiled \
+ && for main in controller/main.ts activator/main.ts api/main.ts api/accounting/metering/shipper/main.ts; \
+    do timeout 20 setpriv --reuid=1000 --regid=1000 --clear-groups node $main > /dev/null 2>&1 || true; done \
+ && test -d .compiled/*-1000 \
+ && chown -R root:root .compiled && chmod -R u=rwX,go=rX .compiled
 # Apps, benchmarks and guides of the catalog, which the API reads.
 COPY manifests manifests
 # One arena, and memory given back early: what malloc keeps would stay resident.
@@ -72,17 +94,26 @@ FROM browser AS moorage-workers
 ENV NODE_COMPILE_CACHE=/app/.compiled
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=sources / ./
-COPY --from=app /app/.compiled .compiled
+RUN mkdir -m 777 .compiled \
+ && { timeout 20 setpriv --reuid=1001 --regid=1001 --clear-groups node api/tools/engine/workers/remote/server-main.ts > /dev/null 2>&1 || true; } \
+ && test -d .compiled/*-1001 \
+ && chown -R root:root .compiled && chmod -R u=rwX,go=rX .compiled
 ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
 USER 1001:1001
 EXPOSE 8090 9090
 CMD ["tini", "--", "node", "api/tools/engine/workers/remote/server-main.ts"]
 
-FROM app AS moorage-pipeline
+# The programs that a pipeline runs, and a bundle: neither sources nor packages.
+FROM base AS moorage-pipeline
+ENV NODE_COMPILE_CACHE=/app/.compiled
 COPY --from=moby/buildkit:v0.30.0 /usr/bin/buildkitd /usr/bin/buildctl /usr/bin/buildkit-runc /usr/bin/
 COPY --from=zricethezav/gitleaks:v8.30.1 /usr/bin/gitleaks /usr/bin/gitleaks
 # A build context of its own: plans copy it into the images of MCP servers, whatever these are based on.
 COPY --from=bridge /usr/lib/moorage/mcp-bridge /usr/lib/moorage/mcp-bridge
+COPY LICENSE ./
+COPY --from=bundles /bundles/moorage-pipeline ./
+RUN for stage in clone review build; do timeout 20 node controller/pipeline/main.ts $stage > /dev/null 2>&1 || true; done \
+ && test -d .compiled/*-0
 # Root inside the user namespace of its pod, which is nobody on the node; BuildKit mounts, so it cannot be less.
 USER 0:0
 CMD ["node", "controller/pipeline/main.ts"]

@@ -50,7 +50,7 @@ import { UsageError } from '../../lib/command-line.ts';
 /** What the root Dockerfile copies into every image, what it copies into one of them, and the base images. */
 const sources = {
   folders: ['lib', 'crds', 'controller', 'activator', 'api'],
-  files: ['Dockerfile', '.dockerignore', '.npmrc', 'package.json', 'package-lock.json', 'LICENSE'],
+  files: ['Dockerfile', '.dockerignore', '.npmrc', 'package.json', 'package-lock.json', 'LICENSE', 'bundle.ts'],
 };
 const manifests: Record<ProductTarget, readonly string[]> = {
   moorage: ['manifests'],

@@ -23,7 +23,7 @@ import { openLease } from '../servers/lease.ts';
 import { fillRegistry, ordinaryImages, addProgramsToPath, startRegistry, type TestRegistry } from './registry.ts';
 import { serveRepositories, type Repositories, type Repository, type RepositoryContent } from './repositories.ts';
 
-const main = join(import.meta.dirname, '..', '..', '..', 'controller', 'pipeline', 'main.ts');
+const sourceProgram = join(import.meta.dirname, '..', '..', '..', 'controller', 'pipeline', 'main.ts');
 
 export interface StageEnd {
   readonly code: number | null;
@@ -74,6 +74,7 @@ const compiledSources = compileCache === undefined ? {} : { NODE_COMPILE_CACHE: 
 
 /** Runs one stage in a process of its own. */
 async function runStage(
+  program: string,
   name: PipelineContainer,
   input: PipelineInput,
   root: string,
@@ -83,7 +84,7 @@ async function runStage(
   const pushToken = registry?.proxy.tokenOf({ name: input.app, uid: labUid });
   const terminationLog = join(root, 'termination-log');
   await writeFile(terminationLog, '');
-  const child = spawn(process.execPath, [main, name], {
+  const child = spawn(process.execPath, [program, name], {
     env: {
       PATH: process.env['PATH'] ?? '',
       ...compiledSources,
@@ -115,6 +116,8 @@ export interface PodOptions {
   readonly registry?: TestRegistry;
   /** Root of a builder to begin the build with. */
   readonly builder?: string | undefined;
+  /** The pipeline's main.ts: that of the sources if absent. */
+  readonly program?: string | undefined;
 }
 
 /** Of Python, the ordinary base images have one version. */
@@ -126,7 +129,7 @@ const missingImages = languages.python.images
 export async function makePod(
   repository: Repository,
   input: Partial<PipelineInput> = {},
-  { registry, builder }: PodOptions = {},
+  { registry, builder, program = sourceProgram }: PodOptions = {},
 ): Promise<Pod> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-pod-'));
   const app = input.app ?? 'sample';
@@ -147,7 +150,7 @@ export async function makePod(
   });
   const stage: Pod['stage'] = async (name, variables) => {
     if (name === 'build' && builder !== undefined) await copyBuilder(builder, join(root, 'buildkit'));
-    return runStage(name, whole, root, registry, variables);
+    return runStage(program, name, whole, root, registry, variables);
   };
   return {
     root,
@@ -161,7 +164,8 @@ export async function makePod(
   };
 }
 
-export async function startLab(): Promise<Lab> {
+/** `program`: the pipeline's main.ts, if it is not that of the sources. */
+export async function startLab(program?: string): Promise<Lab> {
   await addProgramsToPath();
   const root = await mkdtemp(join(tmpdir(), 'moorage-lab-'));
   const template = (await leaseTemplate()) ?? (await makeTemplate(join(root, 'template')));
@@ -172,7 +176,7 @@ export async function startLab(): Promise<Lab> {
   const builder = await startBuilder(registry, join(root, 'builder'));
   const repositories = await serveRepositories();
   const pod: Lab['pod'] = (repository, input, state) =>
-    makePod(repository, input, { registry, builder: state === 'warm' ? warm : undefined });
+    makePod(repository, input, { registry, builder: state === 'warm' ? warm : undefined, program });
   return {
     registry,
     repositories,
