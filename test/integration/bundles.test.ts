@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { buildResult } from '../../controller/pipeline/contract.ts';
@@ -101,19 +102,34 @@ async function startProgram(
   const [port, internal] = [await findFreePort(), await findFreePort()];
   const env = { ...open, ...variables, MOORAGE_PORT: String(port), MOORAGE_INTERNAL_PORT: String(internal) };
   const child = execa(process.execPath, [program], { cwd, env, reject: false, all: true });
+  let last = 'no answer';
+  // A connection that is accepted and never answered must not be waited for.
   const isReady = (): Promise<boolean> =>
-    fetch(`http://127.0.0.1:${internal}/readyz`).then(
-      ({ ok }) => ok,
-      () => false,
+    fetch(`http://127.0.0.1:${internal}/readyz`, { signal: AbortSignal.timeout(5_000) }).then(
+      async (response) => {
+        last = `${response.status} ${await response.text()}`;
+        return response.ok;
+      },
+      (error: unknown) => {
+        last = String(error);
+        return false;
+      },
     );
+  let isOver = false;
   const untilReady = async (): Promise<void> => {
-    while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, 50));
+    while (!isOver && !(await isReady())) await sleep(100);
   };
   const untilEnd = async (): Promise<void> => {
     const { all } = await child;
-    throw new Error(`${program} ended: ${all}`);
+    throw new Error(`${program} was not ready (${last}), and ended: ${all}`);
   };
-  await Promise.race([untilReady(), untilEnd()]);
+  const limit = setTimeout(() => child.kill(), 240_000);
+  try {
+    await Promise.race([untilReady(), untilEnd()]);
+  } finally {
+    isOver = true;
+    clearTimeout(limit);
+  }
   return {
     port,
     stop: async () => {
