@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { buildResult } from '../../controller/pipeline/contract.ts';
 import { startAppsServer } from '../support/api/apps-server.ts';
 import { findFreePort } from '../support/free-port.ts';
+import { program } from '../support/monitoring/program.ts';
 import { startLab } from '../support/pipeline/lab.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -73,15 +73,15 @@ test('the image of the pipeline has the licences of the packages in its bundle',
 
 const moorage = (): string => join(folder, 'moorage');
 
-for (const [program, complaint] of [
+for (const [file, complaint] of [
   ['controller/main.ts', 'MOORAGE_PIPELINE_IMAGE'],
   ['activator/main.ts', '/root/.kube/config'],
   ['api/main.ts', 'MOORAGE_BASE_DOMAIN'],
   ['api/accounting/metering/shipper/main.ts', 'MOORAGE_ACCESS_LOG'],
 ] as const)
-  test(`the bundle of ${program} loads and reads its configuration`, async () => {
-    assert.match(await readFile(join(moorage(), program), 'utf8'), /^import '[./]+bundle\/[\w-]+\.js';\n$/);
-    const { exitCode, stderr } = await execa(process.execPath, [program], {
+  test(`the bundle of ${file} loads and reads its configuration`, async () => {
+    assert.match(await readFile(join(moorage(), file), 'utf8'), /^import '[./]+bundle\/[\w-]+\.js';\n$/);
+    const { exitCode, stderr } = await execa(process.execPath, [file], {
       cwd: moorage(),
       env: { HOME: '/root', NODE_COMPILE_CACHE },
       extendEnv: false,
@@ -91,68 +91,31 @@ for (const [program, complaint] of [
     assert.ok(stderr.includes(complaint), stderr);
   });
 
-const open = { MOORAGE_DRAIN_SECONDS: '0', NODE_COMPILE_CACHE };
-
-/** Starts a program, and waits until its internal port reports that it is ready. */
-async function startProgram(
-  program: string,
-  cwd: string,
-  variables: Readonly<Record<string, string>>,
-): Promise<{ port: number; stop: () => Promise<void> }> {
-  const [port, internal] = [await findFreePort(), await findFreePort()];
-  const env = { ...open, ...variables, MOORAGE_PORT: String(port), MOORAGE_INTERNAL_PORT: String(internal) };
-  const child = execa(process.execPath, [program], { cwd, env, reject: false, all: true });
-  let last = 'no answer';
-  // A connection that is accepted and never answered must not be waited for.
-  const isReady = (): Promise<boolean> =>
-    fetch(`http://127.0.0.1:${internal}/readyz`, { signal: AbortSignal.timeout(5_000) }).then(
-      async (response) => {
-        last = `${response.status} ${await response.text()}`;
-        return response.ok;
-      },
-      (error: unknown) => {
-        last = String(error);
-        return false;
-      },
-    );
-  let isOver = false;
-  const untilReady = async (): Promise<void> => {
-    while (!isOver && !(await isReady())) await sleep(100);
-  };
-  const untilEnd = async (): Promise<void> => {
-    const { all } = await child;
-    throw new Error(`${program} was not ready (${last}), and ended: ${all}`);
-  };
-  const limit = setTimeout(() => child.kill(), 240_000);
-  try {
-    await Promise.race([untilReady(), untilEnd()]);
-  } finally {
-    isOver = true;
-    clearTimeout(limit);
-  }
-  return {
-    port,
-    stop: async () => {
-      child.kill();
-      await child;
-    },
-  };
-}
-
 test('the bundle of the API serves pages, models, a database and tools, with the files of its image', async () => {
   const server = await startAppsServer();
-  const workers = await startProgram('api/tools/engine/workers/remote/server-main.ts', root, {});
-  const api = await startProgram('api/main.ts', moorage(), {
-    KUBECONFIG: server.kubeconfig,
-    DATABASE_URL: 'pglite:',
-    MOORAGE_WORKERS_URL: `http://127.0.0.1:${workers.port}`,
-    MOORAGE_BASE_DOMAIN: 'moorage.test',
-    MOORAGE_GIT_ALLOWED_HOSTS: 'git.test',
-    MOORAGE_CALLER_SALT: 'x'.repeat(64),
-    MOORAGE_APPS_PORT: String(await findFreePort()),
+  const [port, workersPort, appsPort] = [await findFreePort(), await findFreePort(), await findFreePort()];
+  const workers = program({
+    file: 'api/tools/engine/workers/remote/server-main.ts',
+    internalPort: await findFreePort(),
+    variables: { MOORAGE_PORT: String(workersPort) },
+  });
+  const api = program({
+    file: 'api/main.ts',
+    folder: moorage(),
+    internalPort: await findFreePort(),
+    variables: {
+      KUBECONFIG: server.kubeconfig,
+      DATABASE_URL: 'pglite:',
+      MOORAGE_PORT: String(port),
+      MOORAGE_WORKERS_URL: `http://127.0.0.1:${workersPort}`,
+      MOORAGE_BASE_DOMAIN: 'moorage.test',
+      MOORAGE_GIT_ALLOWED_HOSTS: 'git.test',
+      MOORAGE_CALLER_SALT: 'x'.repeat(64),
+      MOORAGE_APPS_PORT: String(appsPort),
+    },
   });
   const read = async (path: string, init?: RequestInit): Promise<string> => {
-    const response = await fetch(`http://127.0.0.1:${api.port}${path}`, init);
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, init);
     const text = await response.text();
     assert.equal(response.status, 200, text);
     return text;
@@ -164,6 +127,8 @@ test('the bundle of the API serves pages, models, a database and tools, with the
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: input } }),
     });
   try {
+    await workers.start();
+    await api.start();
     assert.match(await read('/', { headers: { accept: 'text/html' } }), /<main id="main"/);
     assert.match(await read('/api/models'), /"tier":"free"/);
     assert.match(await read('/api/agent-guides'), /"slug"/);

@@ -9,8 +9,10 @@ const root = join(import.meta.dirname, '../../..');
 const slowClock = pathToFileURL(join(import.meta.dirname, 'slow-clock.ts')).href;
 
 export interface ProgramOptions {
-  /** Path of its file in the project. */
+  /** Path of its file in the project, or in `folder`. */
   readonly file: string;
+  /** Where it runs, such as the files of an image; default: the project. */
+  readonly folder?: string;
   readonly internalPort: number;
   readonly variables: Readonly<Record<string, string>>;
 }
@@ -26,14 +28,14 @@ export interface Program {
   stop(): Promise<void>;
 }
 
-export function program({ file, internalPort, variables }: ProgramOptions): Program {
+export function program({ file, folder = root, internalPort, variables }: ProgramOptions): Program {
   let child: ChildProcess | undefined;
   const atExit = (): void => void child?.kill('SIGKILL');
   return {
     async start({ behindMs } = {}) {
       const slow = behindMs === undefined ? [] : ['--import', slowClock];
-      const started = spawn(process.execPath, [...slow, join(root, file)], {
-        cwd: root,
+      const started = spawn(process.execPath, [...slow, join(folder, file)], {
+        cwd: folder,
         env: {
           PATH: process.env['PATH'],
           HOME: process.env['HOME'],
@@ -50,7 +52,7 @@ export function program({ file, internalPort, variables }: ProgramOptions): Prog
         stream.on('data', (chunk: Buffer) => written.push(chunk.toString()));
       child = started;
       process.once('exit', atExit);
-      await ready(started, internalPort, () => `${file} ended: ${written.join('')}`);
+      await ready(started, internalPort, () => `${file} is not ready: ${written.join('')}`);
     },
     pid: () => child?.pid ?? 0,
     setClock() {
@@ -66,10 +68,16 @@ export function program({ file, internalPort, variables }: ProgramOptions): Prog
   };
 }
 
+/** Longer than a start on a busy machine takes. */
+const patienceMs = 240_000;
+
 async function ready(child: ChildProcess, port: number, why: () => string): Promise<void> {
+  const end = Date.now() + patienceMs;
   for (;;) {
-    if (child.exitCode !== null) throw new Error(why());
-    const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
+    if (child.exitCode !== null || child.signalCode !== null || Date.now() > end) throw new Error(why());
+    // A connection that is accepted and never answered must not be waited for.
+    const signal = AbortSignal.timeout(5_000);
+    const answer = await fetch(`http://127.0.0.1:${port}/readyz`, { signal }).catch(() => undefined);
     if (answer?.ok === true) return;
     await sleep(50);
   }
