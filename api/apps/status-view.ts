@@ -220,6 +220,14 @@ function describePin({ commit, newest }: PublicPin): string {
     : `Commit ${commit.slice(0, 7)} is pinned; the newest commit ${newest.slice(0, 7)} is not deployed until the next deploy.`;
 }
 
+/** Address of the page with the status of a repository's builds. @param baseUrl without a slash at the end */
+export function formatStatusPageUrl(
+  { host, owner, name }: { readonly host: string; readonly owner: string; readonly name: string },
+  baseUrl: string,
+): string {
+  return `${baseUrl}/status/${encodeURIComponent(owner)}/${encodeURIComponent(name)}?host=${encodeURIComponent(host)}`;
+}
+
 function describeUnpinned(status: PublicStatus, url: string, newest: string | undefined): string {
   if (status.status === 'rejected') return `${describeReason(status.reason)} ${endSentence(status.reason.fix)}`;
   if (status.status === 'in_pipeline') return `${describeProgress(status)} The app will be live at ${url}.`;

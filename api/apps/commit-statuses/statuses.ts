@@ -3,7 +3,7 @@
 import { isSuspended } from '../../../crds/control.ts';
 import { type PublicReason, type PublicStatus, toPublicStatus } from '../../../crds/public-status.ts';
 import { type App, readRepository } from '../hosted-apps.ts';
-import { describeReason } from '../status-view.ts';
+import { describeReason, formatStatusPageUrl } from '../status-view.ts';
 import { maximumDescription, type ReportedStatus } from './forges.ts';
 
 /** What one HostedApp says about commits. */
@@ -23,7 +23,7 @@ const passingRules: ReadonlySet<string> = new Set(['run/image-pull', 'platform/s
 
 /** Lists what an app and its previews say. Of two that build the same commit, the app comes first. */
 export function listSourceStatuses(app: App, previews: readonly App[], baseUrl: string): SourceStatus[] {
-  const statusUrl = formatStatusUrl(app, baseUrl);
+  const statusUrl = formatStatusPageUrl(readRepository(app), baseUrl);
   const commits = new Set<string>();
   return [app, ...previews].map((each) => {
     const found = toSourceStatus(each, statusUrl);
@@ -33,11 +33,6 @@ export function listSourceStatuses(app: App, previews: readonly App[], baseUrl: 
     commits.add(status.commit);
     return isRepeated ? { ...found, status: undefined } : found;
   });
-}
-
-function formatStatusUrl(app: App, baseUrl: string): string {
-  const { host, owner, name } = readRepository(app);
-  return `${baseUrl}/status/${encodeURIComponent(owner)}/${encodeURIComponent(name)}?host=${encodeURIComponent(host)}`;
 }
 
 function toSourceStatus(app: App, statusUrl: string): SourceStatus {

@@ -1,6 +1,7 @@
 // What notifications say: one table of texts, the mail of an event, and the signed body that a webhook gets.
 import { createHmac } from 'node:crypto';
 import { derivePurposeKey, isSameSecret, openText, sealText } from '../../../lib/sealed-text.ts';
+import { formatStatusPageUrl } from '../status-view.ts';
 import type { EventDetail, EventKind } from './events.ts';
 
 /** An event as it is sent. */
@@ -110,9 +111,8 @@ export function describeEvent(
   baseUrl: string,
 ): EventMessage {
   const { subject, fact } = texts[kind];
-  const { rule, file, line, message, fix, title, host, owner, name } = detail;
+  const { rule, file, line, message, fix, title } = detail;
   const position = file === undefined ? '' : ` in ${file}${line === undefined ? '' : `, line ${line}`}`;
-  const repository = `${encodeURIComponent(owner)}/${encodeURIComponent(name)}`;
   return {
     subject: `${title}: ${subject(detail)}`,
     paragraphs: [
@@ -121,7 +121,7 @@ export function describeEvent(
       ...(fix === undefined ? [] : [`Fix: ${fix}`]),
     ],
     links: {
-      status: `${baseUrl}/status/${repository}?host=${encodeURIComponent(host)}`,
+      status: formatStatusPageUrl(detail, baseUrl),
       manage: `${baseUrl}/apps/${encodeURIComponent(slug)}/manage`,
     },
   };
