@@ -461,45 +461,29 @@ async function buildManagePage(
     scope: string,
     query: Readonly<Record<string, string>> = {},
   ): Promise<View | undefined> => (allowed.has(scope) ? call?.(context, { ...input, query }) : undefined);
-  const [
-    audit,
-    secrets,
-    settings,
-    log,
-    crashes,
-    tokens,
-    notifications,
-    access,
-    tasks,
-    runs,
-    domains,
-    previews,
-    figures,
-    forgeToken,
-  ] = await Promise.all([
-    load(services.readAudit, 'read', { limit: '20' }),
-    load(services.readSecrets, 'read'),
-    load(services.readSettings, 'read'),
-    load(services.readLog, 'logs', {
+  const loaded = await awaitAll({
+    audit: load(services.readAudit, 'read', { limit: '20' }),
+    secrets: load(services.readSecrets, 'read'),
+    settings: load(services.readSettings, 'read'),
+    log: load(services.readLog, 'logs', {
       tail: '200',
       ...(search === '' ? {} : { search }),
       ...(run === '' ? {} : { run }),
     }),
-    load(services.readCrashes, 'logs'),
-    load(services.readTokens, 'owner'),
-    load(services.readNotifications, 'read'),
-    load(services.readAccess, 'read'),
-    load(services.readTasks, 'read'),
-    load(services.readRuns, 'read'),
-    load(services.readDomains, 'read'),
-    load(services.readPreviews, 'read'),
-    load(services.readFigures, 'read', { range: readFigureRange(readField(visit.query, 'range')) }),
-    load(services.readForgeToken, 'read'),
-  ]);
+    crashes: load(services.readCrashes, 'logs'),
+    tokens: load(services.readTokens, 'owner'),
+    notifications: load(services.readNotifications, 'read'),
+    access: load(services.readAccess, 'read'),
+    tasks: load(services.readTasks, 'read'),
+    runs: load(services.readRuns, 'read'),
+    domains: load(services.readDomains, 'read'),
+    previews: load(services.readPreviews, 'read'),
+    figures: load(services.readFigures, 'read', { range: readFigureRange(readField(visit.query, 'range')) }),
+    forgeToken: load(services.readForgeToken, 'read'),
+  });
   const actionNames = [...services.actions].filter(([, { scope }]) => scope === undefined || allowed.has(scope));
   const content: ManageContent = {
-    ...{ slug, app, audit, secrets, settings, access, log, crashes, tokens, notifications, tasks, runs, domains },
-    ...{ previews, figures, forgeToken },
+    ...{ slug, app, ...loaded },
     ...{ search, run, problem, shown },
     path: visit.link(toManagePath(slug)),
     token: session.csrf,
@@ -507,4 +491,12 @@ async function buildManagePage(
     done: readField(visit.query, 'done'),
   };
   return renderManagePage(content, visit);
+}
+
+/** Waits for all values of an object at once. */
+async function awaitAll<Values extends Readonly<Record<string, unknown>>>(promises: {
+  readonly [Name in keyof Values]: Promise<Values[Name]>;
+}): Promise<Values> {
+  const entries = Object.entries<Promise<unknown>>(promises).map(async ([name, value]) => [name, await value] as const);
+  return Object.fromEntries(await Promise.all(entries)) as Values;
 }

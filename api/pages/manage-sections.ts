@@ -1,8 +1,7 @@
 // What the author's page of an app shows: control, releases, figures, secrets, settings, log, crashes, the audit log and the end.
 import { type Html, html } from '../http/index.ts';
 import { type ActionName, type ManageContent, renderAction, renderHidden } from './manage-content.ts';
-import { renderAccess, renderTokens } from './manage-access.ts';
-import { renderDomains } from './manage-domains.ts';
+import { renderAccess, renderDomains, renderTokens } from './manage-access.ts';
 import { renderFigures } from './manage-figures.ts';
 import { renderForge } from './manage-forge.ts';
 import { renderNotifications } from './manage-notifications.ts';
@@ -169,13 +168,7 @@ function renderReleases(content: ManageContent, visit: Visit): Html {
     renderCommit(commit),
     format.dateTime(readyAt),
     crashedAt === undefined ? renderMissing(visit) : format.dateTime(crashedAt),
-    serving
-      ? text.manage.serving
-      : good
-        ? text.manage.good
-        : crashedAt === undefined
-          ? text.manage.unproven
-          : text.manage.crashed,
+    text.manage[serving ? 'serving' : good ? 'good' : crashedAt === undefined ? 'unproven' : 'crashed'],
     serving || deleteAfter !== undefined
       ? renderMissing(visit)
       : renderAction(content, 'rollback', visit, renderHidden('commit', commit)),
