@@ -60,14 +60,13 @@ RUN node bundle.ts /bundles/moorage controller/main.ts activator/main.ts api/mai
 
 # Each image keeps the code of its programs compiled: a process that finds it starts faster and needs less memory. Node
 # looks only for what its own user compiled. Without configuration, each program ends as soon as it is loaded.
-FROM base AS app
+#
+# Bundles take the places of the programs. The sources are for other commands and for the processes that run tools, and
+# have files next to them.
+FROM base AS moorage
 ENV NODE_COMPILE_CACHE=/app/.compiled
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=sources / ./
-
-# Bundles take the places of the programs. The sources are for other commands and for the processes that run tools, and
-# have files next to them.
-FROM app AS moorage
 COPY --from=bundles /bundles/moorage ./
 RUN mkdir -m 777 .compiled \
  && for main in controller/main.ts activator/main.ts api/main.ts api/accounting/metering/shipper/main.ts; \
