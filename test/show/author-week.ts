@@ -7,6 +7,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { domainsView } from '../../api/apps/index.ts';
 import { readInstallation } from '../../cli/submit/installation.ts';
 import { pushSnapshot, takeSnapshot } from '../../cli/submit/snapshot.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
@@ -78,12 +79,6 @@ const stranger = writeFiles(preview, {
 });
 const tab = await openTab();
 const runs = z.looseObject({ runs: z.array(z.looseObject({ state: z.string() })) });
-const record = z.object({ name: z.string(), value: z.string() });
-const domains = z.looseObject({
-  domains: z.array(
-    z.looseObject({ state: z.string(), url: z.string().optional(), records: z.looseObject({ txt: record }) }),
-  ),
-});
 let key = '';
 let hook = { url: '', secret: '' };
 let shown = 0;
@@ -303,13 +298,13 @@ async function share(): Promise<void> {
   await show('task');
   await step('an own domain: a record in DNS, a certificate, an answer', true, async () => {
     await act('add-domain', { domain });
-    const [added] = domains.parse(await ask('GET', '/domains')).domains;
+    const [added] = domainsView.parse(await ask('GET', '/domains')).domains;
     await open(`${managePath}#domains`);
     await show('domain-record');
     await serveZone(zone, added === undefined ? {} : { [added.records.txt.name]: added.records.txt.value });
     await act('check-domain', {}, { domain });
     const url = await waitFor('the domain to be active', async () => {
-      const [found] = domains.parse(await ask('GET', '/domains')).domains;
+      const [found] = domainsView.parse(await ask('GET', '/domains')).domains;
       return found?.state === 'Active' ? found.url : undefined;
     });
     await waitFor('the app to answer at the domain', async () => {

@@ -217,7 +217,8 @@ export async function deleteApps(...names: readonly string[]): Promise<void> {
   await runKubectl('delete', 'pvc,secret', '-n', appsNamespace, '-l', ofApps, '--wait=false');
 }
 
-const zoneMap = ['-n', 'kube-system', 'configmap', 'coredns-custom'] as const;
+const dns = ['-n', 'kube-system'] as const;
+const zones = 'coredns-custom';
 
 /** Makes the cluster's DNS answer for a zone. @param texts TXT records by name; no other name exists */
 export async function serveZone(zone: string, texts: Readonly<Record<string, string>>): Promise<void> {
@@ -227,13 +228,12 @@ export async function serveZone(zone: string, texts: Readonly<Record<string, str
   });
   const server = `${zone}:53 {\n  errors\n${records.join('')}  template ANY ANY {\n    rcode NXDOMAIN\n  }\n}\n`;
   await removeZone();
-  const [, namespace, , name] = zoneMap;
-  await runKubectl('-n', namespace, 'create', 'configmap', name, `--from-literal=zone.server=${server}`);
+  await runKubectl(...dns, 'create', 'configmap', zones, `--from-literal=zone.server=${server}`);
   // The kubelet would bring the file within a minute.
-  await runKubectl('-n', namespace, 'rollout', 'restart', 'deployment/coredns');
-  await runKubectl('-n', namespace, 'rollout', 'status', 'deployment/coredns', '--timeout=120s');
+  await runKubectl(...dns, 'rollout', 'restart', 'deployment/coredns');
+  await runKubectl(...dns, 'rollout', 'status', 'deployment/coredns', '--timeout=120s');
 }
 
 export async function removeZone(): Promise<void> {
-  await runKubectl('delete', ...zoneMap, '--ignore-not-found');
+  await runKubectl(...dns, 'delete', 'configmap', zones, '--ignore-not-found');
 }
