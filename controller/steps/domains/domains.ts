@@ -28,7 +28,7 @@ export interface DomainView {
   /** Routes of domains that this app, or an earlier one of its name, has. */
   readonly routes: readonly HttpRoute[];
   readonly gateways: readonly Gateway[];
-  /** The route of a domain, of whichever app. */
+  /** The route of a domain, of any app. */
   readonly findRoute: (domain: string) => HttpRoute | undefined;
 }
 
@@ -186,8 +186,8 @@ function createRemovedVerdict(name: string): Verdict {
 
 /**
  * Claims a domain that this reconcile has seen the proof of. The name of a route is unique, so of several apps with a proof the
- * first one gets it. An app whose proof is not among the same records has lost the domain, and gives way immediately: whoever
- * controls the domain now has chosen another app.
+ * first one gets it. An app whose proof is not among the same records has lost the domain, and gives way immediately: the
+ * owner of the domain has chosen another app.
  */
 function claim(step: Step, name: string, holder: HttpRoute | undefined): Verdict {
   const { snapshot, view } = step;

@@ -126,7 +126,7 @@ test('a domain is pending until DNS has its record, and active once the gateway 
   );
 });
 
-test('DNS that fails takes nothing away, and an operator that was killed goes on where it was', async () => {
+test('DNS that fails takes nothing away, and an operator that was killed continues where it was', async () => {
   dns.failing.add(`_moorage.${domain}`);
   await waitFor('the failure', async () => (await readApp('one')).status?.domains?.[0]?.lookupError === 'ESERVFAIL');
   assert.equal((await awaitState('one', 'Active')).lostAt, undefined);

@@ -184,7 +184,7 @@ test('of two apps with a proof the first one gets the domain, and the second one
   assert.equal(two.settle(both), 'Active');
 });
 
-test('whoever controls the domain now takes it from an app whose proof is gone, which does not get it back by itself', () => {
+test('the owner of a domain moves it from an app whose proof is gone to another one, and the first does not get it back by itself', () => {
   const [old, next] = [new Author('old').add(), new Author('next').add()];
   old.settle({ texts: [old.proof] });
   old.settle();
@@ -263,7 +263,7 @@ test('a later app of the same name does not inherit the domain, nor the records'
   assert.deepEqual([namesake.state, namesake.isOwner], ['Pending', false]);
 });
 
-test('names that no app gets are refused, whoever wrote them into the HostedApp', () => {
+test('names that no app gets are refused, no matter who wrote them into the HostedApp', () => {
   const author = new Author('hello').add('moorage.test').add('hello.apps.test').add('co.uk').add('x.svc');
   const { actions, afterMs } = author.reconcile();
   assert.deepEqual([author.state, actions, afterMs], ['Refused Refused Refused Refused', [], undefined]);
