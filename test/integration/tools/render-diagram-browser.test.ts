@@ -20,12 +20,16 @@ import { countColours } from '../../support/tools/colours.ts';
 
 // Other test files start browsers at the same time: those of this one write to its own folder.
 const ownFolder = mkdtempSync(join(tmpdir(), 'moorage-browsers-'));
+const { TMPDIR: usualFolder } = process.env;
 process.env['TMPDIR'] = ownFolder;
 const workers = createWorkers(patience);
 const tool = createRenderDiagramTool(createServices({ workers }));
 beforeAll(() => ensureBrowser());
 afterAll(async () => {
   await workers.close();
+  // Other files run in this process later.
+  if (usualFolder === undefined) delete process.env['TMPDIR'];
+  else process.env['TMPDIR'] = usualFolder;
   rmSync(ownFolder, { recursive: true });
 });
 

@@ -38,24 +38,27 @@ export let lab: Lab;
 export let applier: Applier;
 export const pod = (index: number): PodHost => lab.pods[index] ?? assert.fail(`no pod ${index}`);
 
-beforeAll(async () => {
-  if (skip) return;
-  await runExclusively(installTools);
-  lab = await openLab(ADDRESSES);
-  await createNftRunner(lab.nft)(NAT);
-  await Promise.all([...lab.pods, lab.outside].map(async (host) => host.ask({ op: 'listen', ports: PORTS })));
-});
-afterAll(async () => {
-  if (!skip) await lab.close();
-});
-beforeEach(async () => {
-  if (skip) return;
-  applier = createApplier(createNftRunner(lab.nft));
-  await createNftRunner(lab.nft)(
-    removeScript({ family: 'inet', name: SCOPE.table }) + removeScript({ family: 'bridge', name: SCOPE.table }),
-  );
-  await lab.node.sysctl('net.bridge.bridge-nf-call-iptables=1');
-});
+/** Opens the lab for the tests of this file, and begins each of them without tables. */
+export function prepareBench(): void {
+  beforeAll(async () => {
+    if (skip) return;
+    await runExclusively(installTools);
+    lab = await openLab(ADDRESSES);
+    await createNftRunner(lab.nft)(NAT);
+    await Promise.all([...lab.pods, lab.outside].map(async (host) => host.ask({ op: 'listen', ports: PORTS })));
+  });
+  afterAll(async () => {
+    if (!skip) await lab.close();
+  });
+  beforeEach(async () => {
+    if (skip) return;
+    applier = createApplier(createNftRunner(lab.nft));
+    await createNftRunner(lab.nft)(
+      removeScript({ family: 'inet', name: SCOPE.table }) + removeScript({ family: 'bridge', name: SCOPE.table }),
+    );
+    await lab.node.sysctl('net.bridge.bridge-nf-call-iptables=1');
+  });
+}
 
 export function createSnapshot(cluster: World): Snapshot {
   const pods = cluster.pods.map(({ namespace, name, labels, address, ports }): Pod => ({

@@ -50,7 +50,9 @@ export async function addProgramsToPath(): Promise<void> {
     await ensurePackages();
     for (const part of parts) await buildPart(part);
   });
-  for (const part of parts) process.env['PATH'] = `${getBinariesFolder(part)}:${process.env['PATH'] ?? ''}`;
+  const path = process.env['PATH'] ?? '';
+  const missing = parts.map((part) => getBinariesFolder(part)).filter((folder) => !path.split(':').includes(folder));
+  process.env['PATH'] = [...missing, path].join(':');
 }
 
 /** `root`: where it stores, such as a small file system. Removed with it, but for a root that was given. */

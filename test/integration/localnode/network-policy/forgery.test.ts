@@ -17,9 +17,12 @@ import {
   SCOPE,
   assertSilent,
   skip,
+  prepareBench,
 } from '../../../support/network-policy/bench.ts';
 import { arpFrame, datagramFrame } from '../../../support/network-policy/frames.ts';
 import { NODE_BRIDGE, NODE_PORTS } from '../../../support/network-policy/lab.ts';
+
+prepareBench();
 
 test("closes the node's loopback services to pods even if loopback is routed", { skip }, async () => {
   await pod(0).sysctl('net.ipv4.conf.all.route_localnet=1');

@@ -24,8 +24,11 @@ import {
   SERVICE,
   assertSilent,
   skip,
+  prepareBench,
 } from '../../../support/network-policy/bench.ts';
 import { NODE_BRIDGE, NODE_OUTSIDE, NODE_PORTS, WORLD } from '../../../support/network-policy/lab.ts';
+
+prepareBench();
 
 test('allows all traffic without a policy', { skip }, async () => {
   await enforce(lot());
