@@ -111,7 +111,11 @@ function commandIn(line: string): string {
 }
 
 async function execute(command: string, variables: Record<string, string> = {}): Promise<StepAnswer> {
-  return command.startsWith('curl') ? runCurl(command, variables) : runMcp(command);
+  const run = (): Promise<StepAnswer> => (command.startsWith('curl') ? runCurl(command, variables) : runMcp(command));
+  let answer = await run();
+  // As the problem says: try again while the machine is too busy.
+  while (answer.status === 503 && answer.body.includes('/problems/tool-busy')) answer = await run();
+  return answer;
 }
 
 /** Checks an answer, and returns it where it is JSON. */

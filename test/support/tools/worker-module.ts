@@ -26,6 +26,16 @@ const deeds = {
   loop: () => {
     for (;;);
   },
+  /** Until it has had so much processor time. */
+  work: (ms: unknown) => {
+    const before = process.cpuUsage();
+    const spentMs = (): number => {
+      const { user, system } = process.cpuUsage(before);
+      return (user + system) / 1_000;
+    };
+    while (spentMs() < Number(ms));
+    return 'done';
+  },
   sleep: (ms: unknown) => sleep(Number(ms)),
   times: async (ms: unknown) => {
     const from = Date.now();

@@ -28,12 +28,12 @@ const limited =
 /** Address space that Node reserves before any work, mostly stacks that are never used. */
 const reservedMb = 640;
 /**
- * A task that got less than 40 % of a CPU timed out because of the machine, not because of its input. (Three endless
- * tasks on two CPUs get 67 % each.)
+ * Most that a busy machine adds to the time of a task. It ends before the time limit of the whole call, which is at least
+ * 10 s longer than that of a task.
  */
-const starvedShare = 0.6;
-/** Shorter waits do not show that the machine is busy: any process may wait for a second. */
-const leastStarvedMs = 3_000;
+const longestExtraMs = 8_000;
+/** A task that had less of its time was stopped because of the machine, not because of its input. */
+const fullShare = 0.9;
 const outOfMemory =
   /out of memory|allocation failed|invalid (\w+ )?(size|length)|bad_alloc|memory allocation of|(failed to|cannot) allocate|unable to grow/i;
 
@@ -144,16 +144,16 @@ export class WorkerProcess {
   async run(input: unknown, timeoutMs: number, signal: AbortSignal | undefined): Promise<unknown> {
     return this.#attended(async () => {
       await this.#start(signal);
-      const waitedMs = measureCpuWaitMs(this.pid);
+      const limit = createTaskLimit(this.pid, timeoutMs);
       const late = (): Problem =>
-        measureCpuWaitMs(this.pid) - waitedMs > Math.max(timeoutMs * starvedShare, leastStarvedMs)
+        limit.measureSpentMs() < timeoutMs * fullShare
           ? createBusyProblem(
               'This replica has too little processor time for the call at the moment. Try again in 5 seconds.',
             )
           : new Problem(toolLimit, `The call took longer than ${timeoutMs / 1000} s and was stopped.`, {
               members: { limit: 'time', limit_ms: timeoutMs },
             });
-      const answer = await this.#within(timeoutMs, signal, (stop) => this.#answer(input, stop), late);
+      const answer = await this.#within(limit.signal, signal, (stop) => this.#answer(input, stop), late);
       if (answer.spent) this.kill();
       if (answer.kind === 'failed' && outOfMemory.test(answer.message)) throw this.#tooMuch();
       return readOutput(answer);
@@ -163,7 +163,7 @@ export class WorkerProcess {
   #start(signal: AbortSignal | undefined): Promise<unknown> {
     const late = (): Problem =>
       createBusyProblem(`A worker did not start within ${this.#startMs / 1000} s. Try again in 5 seconds.`);
-    return this.#within(this.#startMs, signal, () => this.#ready, late);
+    return this.#within(createTimeLimit(this.#startMs), signal, () => this.#ready, late);
   }
 
   /** Waits for the process and keeps this one alive until then. */
@@ -188,15 +188,15 @@ export class WorkerProcess {
     return reply.parse(message);
   }
 
-  /** Waits for an event of the process. Kills the process if the time runs out or the signal aborts. */
+  /** Waits for an event of the process. Kills the process if the limit or the signal aborts. */
   async #within<Value>(
-    ms: number,
+    limit: AbortSignal,
     signal: AbortSignal | undefined,
     event: (stop: AbortSignal) => Promise<Value>,
     late: () => Problem,
   ): Promise<Value> {
     const ended = new AbortController();
-    const stop = AbortSignal.any([ended.signal, createTimeLimit(ms), ...(signal === undefined ? [] : [signal])]);
+    const stop = AbortSignal.any([ended.signal, limit, ...(signal === undefined ? [] : [signal])]);
     try {
       const exited = once(this.#child, 'close', { signal: stop }).then(([code, by]) => {
         throw this.#death(code as number | null, by as string | null);
@@ -326,6 +326,28 @@ export function readOutput(message: Reply): unknown {
   throw error;
 }
 
+interface TaskLimit {
+  readonly signal: AbortSignal;
+  /** Time that the task has had so far, without what it waited for a CPU. */
+  measureSpentMs(): number;
+}
+
+/** Aborts when a task has had its time. What its process waits for a CPU meanwhile does not count, up to a limit. */
+function createTaskLimit(pid: number | undefined, timeoutMs: number): TaskLimit {
+  const startedAt = performance.now();
+  const waitedBeforeMs = measureCpuWaitMs(pid);
+  const latestAt = startedAt + timeoutMs + Math.min(2 * timeoutMs, longestExtraMs);
+  const controller = new AbortController();
+  const measureSpentMs = (): number => performance.now() - startedAt - (measureCpuWaitMs(pid) - waitedBeforeMs);
+  const check = (): void => {
+    const leftMs = Math.min(timeoutMs - measureSpentMs(), latestAt - performance.now());
+    if (leftMs < 1) controller.abort(new DOMException('The task had its time', 'TimeoutError'));
+    else setTimeout(check, leftMs).unref();
+  };
+  check();
+  return { signal: controller.signal, measureSpentMs };
+}
+
 const mb = 1_048_576;
 /** Reserved for the API's process, if it starts the workers itself. */
 const apiMb = 512;
@@ -365,8 +387,9 @@ export function measureMemoryMb(pid: number | undefined): number {
 }
 
 /**
- * How long the thread of a process that waited longest has waited for a CPU since it started, in ms: a task may run in
- * a thread of its process. 0 for an ended process and on systems other than Linux.
+ * How long the thread that waited longest has waited for a CPU since it started, in ms, of a process and its children: a
+ * task may run in a thread, or in a program that its process started. 0 for an ended process and on systems other than
+ * Linux.
  */
 export function measureCpuWaitMs(pid: number | undefined): number {
   try {
@@ -375,7 +398,7 @@ export function measureCpuWaitMs(pid: number | undefined): number {
       const [, waited = '0'] = readFileSync(join(folder, thread, 'schedstat'), 'utf8').split(' ');
       return Number(waited) / 1e6;
     });
-    return Math.max(...waits);
+    return Math.max(...waits, ...listChildren(pid ?? 0).map(measureCpuWaitMs));
   } catch {
     return 0;
   }

@@ -1,12 +1,14 @@
 // A worker that starts slowly, or that gets no processor, is no fault of the call: it is refused to be tried again, and its
 // own time is not used up.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { test } from 'vitest';
 import { TimeLimit } from '../../../../../../api/tools/engine/runner.ts';
 import { createWorkers } from '../../../../../../api/tools/engine/workers/pool.ts';
 import { measureCpuWaitMs } from '../../../../../../api/tools/engine/workers/worker-process.ts';
+import { patience, retryWhileBusy } from '../../../../../support/tools/call.ts';
 
 const module = new URL('../../../../../support/tools/worker-module.ts', import.meta.url);
 
@@ -34,6 +36,30 @@ test('measures how long a process waits for a processor', async () => {
   const waited = measureCpuWaitMs(process.pid) - before;
   await Promise.all(busy.map((worker) => worker.terminate()));
   assert.ok(waited > 50, `${waited} ms`);
+});
+
+test('does not count the time in which a task waits for a processor', async () => {
+  const workers = createWorkers(patience);
+  await workers.run({ module, input: { deed: 'echo' }, timeoutMs: 1_000 }, { owner: 'a' });
+  // With the priority of workers: the task gets a third of a processor, or less.
+  const spin = 'const end = Date.now() + 20_000; while (Date.now() < end);';
+  const others = Array.from({ length: 2 * availableParallelism() }, () =>
+    spawn('nice', ['-n', '5', process.execPath, '-e', spin], { stdio: 'ignore' }),
+  );
+  try {
+    const task = { module, input: { deed: 'work', value: 700 }, timeoutMs: 1_000 };
+    assert.equal(await retryWhileBusy(() => workers.run(task, { owner: 'a' })), 'done');
+  } finally {
+    for (const other of others) other.kill('SIGKILL');
+    await workers.close();
+  }
+});
+
+test('ends a task that only waits when its time is over', async () => {
+  const workers = createWorkers(patience);
+  const call = workers.run({ module, input: { deed: 'sleep', value: 60_000 }, timeoutMs: 300 }, { owner: 'a' });
+  await assert.rejects(call, { message: 'The call took longer than 0.3 s and was stopped.' });
+  await workers.close();
 });
 
 test('refuses a call whose worker starts later than the pool allows, to be tried again', async () => {
