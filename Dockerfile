@@ -13,6 +13,11 @@ RUN cd /bridge && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o /usr/lib/
 
 FROM ${BRIDGE} AS bridge
 
+# uv, of the version that plans of Python apps install without it.
+FROM python:3.11-slim-bookworm AS uv
+RUN --mount=type=bind,source=controller/pipeline/plan/python/packages/install.ts,target=/install.ts \
+    python3 -m pip install --quiet --no-compile --target /uv "uv==$(sed -n "s/^export const uvVersion = '\(.*\)';/\1/p" /install.ts)"
+
 FROM node:24-bookworm-slim AS base
 # git resolves and clones repositories; it needs certificates of its own, and Node trusts the same ones. tini ends what
 # processes of workers leave behind.
@@ -109,6 +114,8 @@ COPY --from=moby/buildkit:v0.30.0 /usr/bin/buildkitd /usr/bin/buildctl /usr/bin/
 COPY --from=zricethezav/gitleaks:v8.30.1 /usr/bin/gitleaks /usr/bin/gitleaks
 # A build context of its own: plans copy it into the images of MCP servers, whatever these are based on.
 COPY --from=bridge /usr/lib/moorage/mcp-bridge /usr/lib/moorage/mcp-bridge
+# Mounted into the steps of Python apps (step-runtime.sh).
+COPY --from=uv /uv/bin/uv uv/uv
 COPY LICENSE ./
 COPY --from=bundles /bundles/moorage-pipeline ./
 RUN for stage in clone review build; do timeout 20 node controller/pipeline/main.ts $stage > /dev/null 2>&1 || true; done \

@@ -60,7 +60,7 @@ const manifests: Record<ProductTarget, readonly string[]> = {
 const bases: Record<ProductTarget, readonly string[]> = {
   moorage: ['node-24'],
   'moorage-workers': ['node-24'],
-  'moorage-pipeline': ['node-24', 'buildkit', 'gitleaks', 'mcp-bridge'],
+  'moorage-pipeline': ['node-24', 'python-3.11', 'buildkit', 'gitleaks', 'mcp-bridge'],
 };
 /** The node compiles the bridge itself, because its image of Go is made on demand. */
 const imageArguments: Partial<Record<ProductTarget, Readonly<Record<string, string>>>> = {

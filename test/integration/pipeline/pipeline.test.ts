@@ -61,7 +61,7 @@ test('the same commit produces the same image, and a second build takes its laye
   }
   assert.equal(images[0], images[1]);
   assert.doesNotMatch(logs[0] ?? '', /^#\d+ CACHED/m);
-  assert.match(logs[1] ?? '', /bash \/opt\/uv\/install[^\n]*\n#\d+ CACHED/);
+  assert.match(logs[1] ?? '', /bash \/opt\/moorage\/uv\/install[^\n]*\n#\d+ CACHED/);
 });
 
 test("replaces a cache that is too large with the image's own, which the next build uses", async () => {

@@ -18,6 +18,8 @@ export const requests = z.discriminatedUnion('want', [
   z.object({ want: z.literal('postgres') }),
   /** A folder that labs of pipelines start from. */
   z.object({ want: z.literal('pipeline-template') }),
+  /** The bundle of the pipeline's program, as in its image. */
+  z.object({ want: z.literal('pipeline-program') }),
   /** Answered with the id of a process, which is killed when the lease ends. */
   z.object({
     want: z.literal('litellm'),

@@ -2,16 +2,22 @@
 // a run. An API server is leased to one file at a time, since CRDs, cluster roles and the namespaces of the chart are the
 // same in all of them; between two files it is emptied, down to a layer that several files share, such as the chart with
 // which the operator is tested. The databases of PostgreSQL and the forks of LiteLLM are each file's own.
-import { mkdtemp, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { execa } from 'execa';
+import { bundleProgram } from '../../../bundle.ts';
+import { uvVersion } from '../../../controller/pipeline/plan/python/packages/install.ts';
+import { paths } from '../../../localnode/paths.ts';
+import { runExclusively } from '../exclusively.ts';
 import { takeBaseline, type Baseline } from '../kubernetes/baseline.ts';
 import { startOwnApiServer, type OwnApiServer } from '../kubernetes/api-server.ts';
 import { startPostgres, type Postgres } from '../ledger/postgres.ts';
 import { startLiteLlmParent, type LiteLlmParent, type LiteLlmStart } from '../models/litellm.ts';
-import { makeTemplate } from '../pipeline/lab.ts';
+import { makeTemplate, pipelineFile } from '../pipeline/lab.ts';
 import { requests, socketVariable, type ApiServerLease, type LeaseRequest, type PostgresLease } from './lease.ts';
 
 interface PooledServer {
@@ -33,6 +39,7 @@ export default async function setup(): Promise<() => Promise<void>> {
   const pending = new Set<Promise<void>>();
   let leases = 0;
   let pipelineTemplate: Promise<string> | undefined;
+  let pipelineProgram: Promise<string> | undefined;
   let liteLlm: Promise<LiteLlmParent> | undefined;
   let postgres: Promise<{ readonly server: Postgres; readonly lease: PostgresLease }> | undefined;
 
@@ -92,7 +99,9 @@ export default async function setup(): Promise<() => Promise<void>> {
         case 'litellm':
           return forkLiteLlm(request.start, forks);
         case 'pipeline-template':
-          return (pipelineTemplate ??= makeTemplate(join(folder, 'pipeline')));
+          return (pipelineTemplate ??= makeTemplate(join(folder, 'pipeline-template')));
+        case 'pipeline-program':
+          return (pipelineProgram ??= bundlePipeline(join(folder, 'pipeline-program')));
         case 'postgres':
           return (await (postgres ??= startSharedPostgres())).lease;
         case 'restart':
@@ -147,4 +156,20 @@ async function startSharedPostgres(): Promise<{ server: Postgres; lease: Postgre
   const server = await startPostgres({ durable: false, connections: 400 });
   await server.createDatabase(template);
   return { server, lease: { adminUrl: server.adminUrl, template } };
+}
+
+/** Puts what the pipeline's image has in /app into a folder. @returns the path of the program */
+async function bundlePipeline(output: string): Promise<string> {
+  await bundleProgram(pipelineFile, { output, isAlone: true });
+  await cp(await runExclusively(installUv), join(output, 'uv', 'uv'));
+  return join(output, pipelineFile);
+}
+
+async function installUv(): Promise<string> {
+  const folder = join(paths.cache, 'uv', uvVersion);
+  const program = join(folder, 'bin', 'uv');
+  if (existsSync(program)) return program;
+  await execa('python3', ['-m', 'venv', '--clear', folder]);
+  await execa(join(folder, 'bin/pip'), ['install', '--quiet', '--disable-pip-version-check', `uv==${uvVersion}`]);
+  return program;
 }

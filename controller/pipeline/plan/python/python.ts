@@ -21,7 +21,15 @@ import {
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { languages } from '../../../../crds/languages.ts';
 import { findPackages, type PythonPackages } from './packages/find.ts';
-import { cache, renderExtras, renderInstaller, renderOwnVersion, uv } from './packages/install.ts';
+import {
+  cache,
+  renderExtras,
+  renderInstaller,
+  renderOwnVersion,
+  renderUvInstall,
+  uv,
+  uvVersion,
+} from './packages/install.ts';
 import { findTorchSource } from './packages/names.ts';
 import {
   listGroupedTool,
@@ -49,7 +57,6 @@ import { readProject } from '../node/project.ts';
 import { findServerLibrary } from '../node/app.ts';
 import { listPythonSources } from './start/sources.ts';
 
-const uvVersion = '0.13.8';
 const ignore = [
   '.git',
   '**/__pycache__',
@@ -352,7 +359,7 @@ function renderBuildStage(tree: Tree, input: PlanInput, parts: Parts): string[] 
     ...renderStep(
       'plan',
       `installing uv ${uvVersion}`,
-      `RUN --mount=type=cache,target=/root/.cache python3 -m pip install --quiet --no-compile --disable-pip-version-check --target /opt/uv uv==${uvVersion} && /opt/uv/bin/uv venv --quiet --python "$(command -v python3)" /opt/venv${renderSetuptools(choice)}`,
+      `RUN ${cache} ${renderUvInstall()} && ${uv} venv --quiet --python "$(command -v python3)" /opt/venv${renderSetuptools(choice)}`,
     ),
     ...renderSystemPackages(tree, names, 'build', compiled),
     ...renderInstaller(),

@@ -7,8 +7,11 @@ import { quoteShellWord, renderStep } from '../../recipe.ts';
 import { normalizePackageName } from './names.ts';
 
 export const cache = '--mount=type=cache,target=/root/.cache';
-export const uv = '/opt/uv/bin/uv';
-const helper = '/opt/uv/install';
+/** Programs of the build stage. step-runtime.sh looks for this path. */
+export const toolFolder = '/opt/moorage/uv';
+export const uv = `${toolFolder}/bin/uv`;
+export const uvVersion = '0.13.8';
+const helper = `${toolFolder}/install`;
 /** Ends a file that is written inside the Dockerfile. */
 const endOfList = 'EOF';
 
@@ -66,6 +69,11 @@ export function renderOwnVersion(tree: Tree): string {
     .filter(([pattern]) => pattern.test(texts.join('\n')))
     .map(([, toVariable]) => `${toVariable(project)}=${quoteShellWord(version)} `)
     .join('');
+}
+
+/** Renders the command that installs uv where step-runtime.sh has not mounted it, such as in a build elsewhere. */
+export function renderUvInstall(): string {
+  return `{ [ -x ${uv} ] || python3 -m pip install --quiet --no-compile --disable-pip-version-check --target ${toolFolder} uv==${uvVersion}; }`;
 }
 
 /** Renders the lines that add the script to the build stage. */

@@ -6,7 +6,7 @@ import { renderStep } from '../../recipe.ts';
 import { listReachable, type PythonStart } from '../start/find.ts';
 import { createSourceLookup, listPythonSources, type Source } from '../start/sources.ts';
 import type { PythonPackages } from './find.ts';
-import { cache, renderListFile, uv } from './install.ts';
+import { cache, renderListFile, toolFolder, uv } from './install.ts';
 import { listProjectNames, normalizePackageName } from './names.ts';
 
 /** An import, and the package that brings it. */
@@ -142,7 +142,7 @@ function isOwn(tree: Tree, module: string): boolean {
   return tree.entries.some(({ path }) => path.split('/').some((part) => part === root || part === `${root}.py`));
 }
 
-const helper = '/opt/uv/undeclared';
+const helper = `${toolFolder}/undeclared`;
 /** A list that names a package brings others, so only what cannot be found after the installation is missing. */
 const script = `#!/bin/bash
 # undeclared MODULE=PACKAGE...: installs each package whose module is not there, and reports it.

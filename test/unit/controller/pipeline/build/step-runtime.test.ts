@@ -1,6 +1,6 @@
-// What stands between buildkitd and runc: each step loses CAP_NET_RAW and nothing else, whatever its author wrote.
+// Between buildkitd and runc, each step loses CAP_NET_RAW and nothing else, whatever its author wrote, and finds uv.
 import assert from 'node:assert/strict';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -63,4 +63,34 @@ for (const [set, list, left] of [
 test('passes anything other than a step through unchanged', async () => {
   const { exitCode, stdout } = await step({ bounding: ['CAP_CHOWN'] }, [], ['--log', 'l', 'delete', '--force', 'a b']);
   assert.deepEqual([exitCode, stdout], [7, '--log\nl\ndelete\n--force\na b']);
+});
+
+test('mounts uv for the steps of a planned Python app alone', async () => {
+  // The folders of the image: the program lies next to those of the sources.
+  const app = join(folder, 'app');
+  const ownScript = join(app, 'controller', 'pipeline', 'build', 'step-runtime.sh');
+  mkdirSync(join(app, 'uv'), { recursive: true });
+  writeFileSync(join(app, 'uv', 'uv'), '', { mode: 0o755 });
+  cpSync(script, ownScript);
+  const proc = { destination: '/proc', type: 'proc', source: 'proc' };
+  const uv = {
+    destination: '/opt/moorage/uv/bin',
+    type: 'bind',
+    source: join(app, 'uv'),
+    options: ['bind', 'ro', 'nosuid', 'nodev'],
+  };
+  for (const [command, mounts] of [
+    ['bash /opt/moorage/uv/install requirements.txt', [uv, proc]],
+    ['echo \'"mounts":[\' /opt/moorage/uv/', [uv, proc]],
+    ['echo "mounts":[', [proc]],
+  ] as const) {
+    const args = ['/bin/sh', '-c', command];
+    const file = join(folder, 'config.json');
+    writeFileSync(file, JSON.stringify({ process: { args }, mounts: [proc] }));
+    await execa(ownScript, ['run', '--bundle', folder, 'id'], {
+      reject: false,
+      env: { PATH: `${folder}:${process.env['PATH'] ?? ''}` },
+    });
+    assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), { process: { args }, mounts });
+  }
 });

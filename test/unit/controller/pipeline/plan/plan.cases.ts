@@ -254,7 +254,7 @@ export const cases: readonly Case[] = [
     framework: 'Flask',
     reason: /poetry\.lock/,
     lines: [
-      /poetry export .* > \/tmp\/locked\.txt && bash \/opt\/uv\/install poetry\.lock --no-deps/,
+      /poetry export .* > \/tmp\/locked\.txt && bash \/opt\/moorage\/uv\/install poetry\.lock --no-deps/,
       /^FROM python:3\.11-slim-bookworm AS build$/m,
     ],
   },
@@ -264,7 +264,7 @@ export const cases: readonly Case[] = [
     strategy: 'python',
     framework: 'Flask',
     reason: /pyproject\.toml/,
-    lines: [/bash \/opt\/uv\/install pyproject\.toml -r pyproject\.toml gunicorn$/m],
+    lines: [/bash \/opt\/moorage\/uv\/install pyproject\.toml -r pyproject\.toml gunicorn$/m],
   },
   {
     name: 'setup.py',
@@ -272,7 +272,7 @@ export const cases: readonly Case[] = [
     strategy: 'python',
     framework: 'Flask',
     reason: /setup\.py/,
-    lines: [/bash \/opt\/uv\/install setup\.py \. gunicorn$/m],
+    lines: [/bash \/opt\/moorage\/uv\/install setup\.py \. gunicorn$/m],
   },
   {
     name: '.python-version',

@@ -180,10 +180,10 @@ describe('PyPI', () => {
     assert.match(found.reason, /It is the PyPI package weather_mcp 1\.2\.0, as published\./);
     // The day of the files is that of the build tool.
     assert.match(dockerfile, /^FROM python:3\.11/m);
-    const install = /^RUN .* bash \/opt\/uv\/install .*$/m.exec(dockerfile)?.[0] ?? '';
+    const install = /^RUN .* bash \/opt\/moorage\/uv\/install .*$/m.exec(dockerfile)?.[0] ?? '';
     assert.match(
       install,
-      /SETUPTOOLS_SCM_PRETEND_VERSION_FOR_WEATHER_MCP=1\.2\.0 bash \/opt\/uv\/install pyproject\.toml \.$/,
+      /SETUPTOOLS_SCM_PRETEND_VERSION_FOR_WEATHER_MCP=1\.2\.0 bash \/opt\/moorage\/uv\/install pyproject\.toml \.$/,
     );
     assert.doesNotMatch(dockerfile, /uv sync|requirements\.txt|frontend|PYTHONPATH|--no-deps|COPY --link --chown/);
   });
@@ -208,7 +208,7 @@ describe('PyPI', () => {
     };
     const { plan: found, dockerfile = '' } = plan('pypi', files);
     assert.equal(found.mcp?.command, 'weather');
-    assert.match(dockerfile, /bash \/opt\/uv\/install setup\.py \.$/m);
+    assert.match(dockerfile, /bash \/opt\/moorage\/uv\/install setup\.py \.$/m);
   });
 
   test('refuses several commands without one of its own name, and one that answers nothing', () => {

@@ -224,7 +224,7 @@ test.each([
     'app.py': 'from http.server import HTTPServer\ndef main():\n    HTTPServer(("", 80), None).serve_forever()\n',
   };
   const { dockerfile = '' } = makePlan(createMemoryTree(files), sampleInput());
-  assert.match(dockerfile, new RegExp(`^RUN --mount\\S+ ${expected} /opt/uv/bin/uv pip install .* --no-deps \\.`, 'm'));
+  assert.match(dockerfile, new RegExp(`^RUN --mount\\S+ ${expected} /opt/moorage/uv/bin/uv pip install .* --no-deps \\.`, 'm'));
 });
 
 test('gives a project that setup.py installs with its packages a version too', () => {
@@ -236,6 +236,6 @@ test('gives a project that setup.py installs with its packages a version too', (
   const { dockerfile = '' } = makePlan(createMemoryTree(files), sampleInput());
   assert.match(
     dockerfile,
-    /^RUN \S+ SETUPTOOLS_SCM_PRETEND_VERSION_FOR_SHOP=0\.0\.0 bash \/opt\/uv\/install setup\.py \./m,
+    /^RUN \S+ SETUPTOOLS_SCM_PRETEND_VERSION_FOR_SHOP=0\.0\.0 bash \/opt\/moorage\/uv\/install setup\.py \./m,
   );
 });

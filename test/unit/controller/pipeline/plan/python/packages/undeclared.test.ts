@@ -10,7 +10,7 @@ import type { Files } from '../../plan.cases.ts';
 /** The pairs of module and package that the build looks for. */
 function list(files: Files): string[] {
   const { dockerfile = '' } = makePlan(createMemoryTree(files), sampleInput());
-  return /^RUN .* bash \/opt\/uv\/undeclared (.*)$/m.exec(dockerfile)?.[1]?.split(' ') ?? [];
+  return /^RUN .* bash \/opt\/moorage\/uv\/undeclared (.*)$/m.exec(dockerfile)?.[1]?.split(' ') ?? [];
 }
 
 const app = (code: string, others: Files = {}): Files => ({
