@@ -10,10 +10,10 @@ export const longFiles: readonly string[] = [
     ...['tools/check-grammar-languages', 'operator/sleep'],
     ...['tools/run-code-python', 'ledger/outages', 'tools/convert-to-pdf', 'models/models', 'models/comparisons'],
   ].map((name) => `integration/${name}`),
-  // rollback begins and ends with a restart of the operator, and waits most of its time.
+  // author-week begins and ends with a restart of the operator, and waits most of its time.
   ...[
     ...[
-      'rollback',
+      'author-week',
       'attack',
       'tools',
       'author',

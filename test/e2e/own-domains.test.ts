@@ -44,7 +44,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   removeFiles(folder);
-  await removeZone();
+  await removeZone(zone);
   await deleteApps(name);
 });
 

@@ -264,6 +264,12 @@ async function change(): Promise<void> {
   });
   await open(managePath);
   await show('rolled-back');
+  await step('a commit that does not start: the old release serves', true, async () => {
+    writeFileSync(join(folder, 'app.py'), 'raise SystemExit("no configuration")\n');
+    await pushWithHook();
+    await waitForRejection(/no configuration/);
+    await waitForVersion('v2');
+  });
   await step('roll back to the first release without a build, and pin it', true, async () => {
     await act('rollback', {}, { commit: first });
     await waitForVersion('v1');
@@ -372,7 +378,7 @@ try {
   if (publish !== undefined) writeFileSync(publish, report());
 } finally {
   await tab.close();
-  await removeZone();
+  await removeZone(zone);
   removeFiles(folder);
   removeFiles(stranger);
   await deleteApps(name);

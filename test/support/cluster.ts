@@ -227,13 +227,21 @@ export async function serveZone(zone: string, texts: Readonly<Record<string, str
     return `  template IN TXT ${zone} {\n    ${match}\n    answer "{{ .Name }} 0 IN TXT \\"${value}\\""\n    fallthrough\n  }\n`;
   });
   const server = `${zone}:53 {\n  errors\n${records.join('')}  template ANY ANY {\n    rcode NXDOMAIN\n  }\n}\n`;
-  await removeZone();
-  await runKubectl(...dns, 'create', 'configmap', zones, `--from-literal=zone.server=${server}`);
+  await writeZone(zone, server);
   // The kubelet would bring the file within a minute.
   await runKubectl(...dns, 'rollout', 'restart', 'deployment/coredns');
   await runKubectl(...dns, 'rollout', 'status', 'deployment/coredns', '--timeout=120s');
 }
 
-export async function removeZone(): Promise<void> {
-  await runKubectl(...dns, 'delete', 'configmap', zones, '--ignore-not-found');
+export async function removeZone(zone: string): Promise<void> {
+  await writeZone(zone, null);
+}
+
+/** Each zone has its own file, since several tests serve one at the same time. @param server null removes it */
+async function writeZone(zone: string, server: string | null): Promise<void> {
+  await runKubectl(...dns, 'create', 'configmap', zones).catch((error: unknown) => {
+    if (!String(error).includes('already exists')) throw error;
+  });
+  const patch = JSON.stringify({ data: { [`${zone}.server`]: server } });
+  await runKubectl(...dns, 'patch', 'configmap', zones, '--type=merge', '--patch', patch);
 }

@@ -19,7 +19,7 @@ import { findFreePort } from '../../support/free-port.ts';
 const secret = 'a-secret-of-the-tests-that-is-long-enough';
 const root = join(import.meta.dirname, '..', '..', '..');
 /** Most random cases of an operation in each phase; the cases at the bounds of each value come in addition. */
-const examples = chooseRepetitions({ usual: 5, deep: 50 });
+const examples = chooseRepetitions({ usual: 3, deep: 50 });
 let server: ApiServer;
 let postgres: SharedPostgres;
 let router: DemoRouter;
