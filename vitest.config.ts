@@ -91,7 +91,7 @@ export default defineConfig({
         exclude: ['test/e2e/last/**', ...quiet, ...alone],
         seconds: 1200,
         // They wait for the cluster most of the time, so more than there are cores.
-        maxWorkers: 4,
+        maxWorkers: 5,
         group: 2,
       }),
       project({ name: 'e2e-quiet', include: quiet, seconds: 1200, maxWorkers: 3, group: 3 }),
