@@ -1,15 +1,14 @@
-// The bundles of the images, made by the Dockerfile's own commands, in folders that have only what the images have.
+// The bundles of the images, made by the Dockerfile's own commands, in folders that have only what the images have. All tests
+// of the pipeline run its bundle.
 import assert from 'node:assert/strict';
 import { cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
-import { buildResult } from '../../controller/pipeline/contract.ts';
 import { startAppsServer } from '../support/api/apps-server.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { program } from '../support/monitoring/program.ts';
-import { startLab } from '../support/pipeline/lab.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const { NODE_COMPILE_CACHE } = process.env;
@@ -51,19 +50,6 @@ for (const stage of ['clone', 'review', 'build'])
     // The line of a source in the bundle, which is not minified.
     assert.match(stderr, /at readPipelineConfig \(file:.*\/bundle\/\w+-[\w-]+\.js:\d+:\d+\)/);
   });
-
-test('the bundle of the pipeline clones, reviews and builds an app', async () => {
-  const lab = await startLab(join(pipeline(), 'controller', 'pipeline', 'main.ts'));
-  try {
-    const ended = await lab.through('bundled', { fixture: 'static' });
-    assert.equal(ended.code, 0, ended.log.slice(-3000));
-    assert.equal(buildResult.parse(ended.message).port, 8080);
-    const rejected = await lab.through('unlicensed', { fixture: 'no-license' });
-    assert.equal(rejected.code, 42, rejected.log.slice(-3000));
-  } finally {
-    await lab.stop();
-  }
-});
 
 test('the image of the pipeline has the licences of the packages in its bundle', async () => {
   const licenses = await readFile(join(pipeline(), 'bundle', 'LICENSES'), 'utf8');

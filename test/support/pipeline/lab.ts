@@ -25,8 +25,8 @@ import { serveRepositories, type Repositories, type Repository, type RepositoryC
 
 /** Path of the pipeline's program in the project, and in its bundle. */
 export const pipelineFile = 'controller/pipeline/main.ts';
-/** The program that pods run if they have none of their own. */
-let usualProgram: Promise<string> | undefined;
+/** The pipeline's main.ts: the bundle that the files of a run share, which starts in half the time of the source. */
+let program: Promise<string> | undefined;
 
 export interface StageEnd {
   readonly code: number | null;
@@ -77,7 +77,6 @@ const compiledSources = compileCache === undefined ? {} : { NODE_COMPILE_CACHE: 
 
 /** Runs one stage in a process of its own. */
 async function runStage(
-  program: string,
   name: PipelineContainer,
   input: PipelineInput,
   root: string,
@@ -87,7 +86,7 @@ async function runStage(
   const pushToken = registry?.proxy.tokenOf({ name: input.app, uid: labUid });
   const terminationLog = join(root, 'termination-log');
   await writeFile(terminationLog, '');
-  const child = spawn(process.execPath, [program, name], {
+  const child = spawn(process.execPath, [await (program ??= findProgram()), name], {
     env: {
       PATH: process.env['PATH'] ?? '',
       ...compiledSources,
@@ -119,8 +118,6 @@ export interface PodOptions {
   readonly registry?: TestRegistry;
   /** Root of a builder to begin the build with. */
   readonly builder?: string | undefined;
-  /** The pipeline's main.ts; by default the bundle that the files of a run share, which starts in half the time. */
-  readonly program?: string | undefined;
 }
 
 /** Of Python, the ordinary base images have one version. */
@@ -132,7 +129,7 @@ const missingImages = languages.python.images
 export async function makePod(
   repository: Repository,
   input: Partial<PipelineInput> = {},
-  { registry, builder, program }: PodOptions = {},
+  { registry, builder }: PodOptions = {},
 ): Promise<Pod> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-pod-'));
   const app = input.app ?? 'sample';
@@ -153,7 +150,7 @@ export async function makePod(
   });
   const stage: Pod['stage'] = async (name, variables) => {
     if (name === 'build' && builder !== undefined) await copyBuilder(builder, join(root, 'buildkit'));
-    return runStage(program ?? (await (usualProgram ??= findProgram())), name, whole, root, registry, variables);
+    return runStage(name, whole, root, registry, variables);
   };
   return {
     root,
@@ -167,7 +164,7 @@ export async function makePod(
   };
 }
 
-export async function startLab(program?: string): Promise<Lab> {
+export async function startLab(): Promise<Lab> {
   await addProgramsToPath();
   const root = await mkdtemp(join(tmpdir(), 'moorage-lab-'));
   const template = (await leasePath('pipeline-template')) ?? (await makeTemplate(join(root, 'template')));
@@ -178,7 +175,7 @@ export async function startLab(program?: string): Promise<Lab> {
   const builder = await startBuilder(registry, join(root, 'builder'));
   const repositories = await serveRepositories();
   const pod: Lab['pod'] = (repository, input, state) =>
-    makePod(repository, input, { registry, builder: state === 'warm' ? warm : undefined, program });
+    makePod(repository, input, { registry, builder: state === 'warm' ? warm : undefined });
   return {
     registry,
     repositories,

@@ -38,8 +38,10 @@ export default async function setup(): Promise<() => Promise<void>> {
   /** Servers that are being emptied or stopped. */
   const pending = new Set<Promise<void>>();
   let leases = 0;
-  let pipelineTemplate: Promise<string> | undefined;
-  let pipelineProgram: Promise<string> | undefined;
+  const makePart = {
+    'pipeline-template': memoize(() => makeTemplate(join(folder, 'pipeline-template'))),
+    'pipeline-program': memoize(() => bundlePipeline(join(folder, 'pipeline-program'))),
+  };
   let liteLlm: Promise<LiteLlmParent> | undefined;
   let postgres: Promise<{ readonly server: Postgres; readonly lease: PostgresLease }> | undefined;
 
@@ -99,9 +101,8 @@ export default async function setup(): Promise<() => Promise<void>> {
         case 'litellm':
           return forkLiteLlm(request.start, forks);
         case 'pipeline-template':
-          return (pipelineTemplate ??= makeTemplate(join(folder, 'pipeline-template')));
         case 'pipeline-program':
-          return (pipelineProgram ??= bundlePipeline(join(folder, 'pipeline-program')));
+          return makePart[request.want]();
         case 'postgres':
           return (await (postgres ??= startSharedPostgres())).lease;
         case 'restart':
@@ -150,6 +151,12 @@ export default async function setup(): Promise<() => Promise<void>> {
     await (await liteLlm)?.stop();
     await rm(folder, { recursive: true, force: true });
   };
+}
+
+/** Makes it once, when it is first wanted. */
+function memoize<Value>(make: () => Promise<Value>): () => Promise<Value> {
+  let made: Promise<Value> | undefined;
+  return () => (made ??= make());
 }
 
 async function startSharedPostgres(): Promise<{ server: Postgres; lease: PostgresLease }> {
