@@ -14,10 +14,10 @@ RUN cd /bridge && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o /usr/lib/
 FROM ${BRIDGE} AS bridge
 
 FROM node:24-bookworm-slim AS base
-# git resolves and clones repositories; it needs certificates of its own, and Node trusts the same ones. tini ends what
+# git resolves and clones repositories, private ones with ssh; it needs certificates of its own, and Node trusts the same ones. tini ends what
 # processes of workers leave behind.
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates git tini \
+ && apt-get install -y --no-install-recommends ca-certificates git openssh-client tini \
  && rm -rf /var/lib/apt/lists/*
 ENV NODE_ENV=production NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 WORKDIR /app

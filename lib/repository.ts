@@ -18,6 +18,8 @@ export interface Repository {
   readonly insecure: boolean;
   /** Set for a package, which is not a git repository; its releases count as commits. */
   readonly package?: PackageName | undefined;
+  /** Only its deploy key opens it: git reads it over SSH, and nothing of its source is public. */
+  readonly isPrivate?: boolean;
 }
 
 export const packageRegistries = ['npm', 'pypi'] as const;
@@ -145,6 +147,11 @@ export function readRepository(text: string, hosts: GitHosts): Repository | Repo
     if (error instanceof RepositoryError) return error;
     throw error;
   }
+}
+
+/** The repository, as one that only its deploy key opens if `isPrivate` is set. */
+export function markPrivate(repository: Repository, isPrivate: boolean | undefined): Repository {
+  return isPrivate === true ? { ...repository, isPrivate } : repository;
 }
 
 /**

@@ -359,6 +359,9 @@ export const en = {
     problem: 'The newest commit was rejected; the one before keeps serving',
     warning: 'Warning',
     liveLog: 'Build log',
+    closed:
+      'The repository is private, so its build log, and why a commit was rejected, are shown to its author alone. Sign in with your author key to see them.',
+    private: 'private',
     liveLogLead: 'The log appears here while the app is built.',
     showLog: 'Show the log',
     logGone: 'The log of this build is no longer available.',

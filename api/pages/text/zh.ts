@@ -349,6 +349,8 @@ export const zh: Text = {
     problem: '最新提交未通过，上一个版本仍在提供服务',
     warning: '警告',
     liveLog: '构建日志',
+    closed: '此仓库是私有的，构建日志以及提交被拒绝的原因只对作者可见。请用作者密钥登录后查看。',
+    private: '私有',
     liveLogLead: '构建期间，日志会显示在这里。',
     showLog: '显示日志',
     logGone: '这次构建的日志已不可用。',
