@@ -78,7 +78,9 @@ export const git = z.strictObject({
   sshPorts: z
     .array(port)
     .default([22])
-    .describe('TCP ports at which the operator and builds reach git servers over SSH, for private repositories. If empty, there are none.'),
+    .describe(
+      'TCP ports at which the operator and builds reach git servers over SSH, for private repositories. If empty, there are none.',
+    ),
   sshCidrs: z
     .array(cidr)
     .default([])

@@ -90,7 +90,7 @@ export const statusView = z.looseObject({
     .literal(true)
     .optional()
     .describe(
-      'The repository is private. Without an author key, the status has nothing that is read from its source: no log, plan, findings, components or settings, and no reason of a rejection but its rule.',
+      'The repository is private. Without an author key, the status has nothing that is read from its source: no log, plan, findings, components or settings, and no reason of a rejection.',
     ),
   readable: z.literal(true).optional().describe('The key of the request opens what is read from the private source.'),
   slug: z.string().describe('Name of the app.'),
@@ -226,9 +226,10 @@ export function toVisibleStatus(app: App): PublicStatus {
     openRules.test(reason.rule)
       ? reason
       : {
-          rule: reason.rule,
+          // Which rule it was can say what is in the source, such as a key.
+          rule: 'source/private',
           message: 'The repository is private, so only its author sees why.',
-          fix: `The author of ${app.metadata.name} reads the reason with an author key, on the page where they run the app or with \`moorage status\`.`,
+          fix: 'Sign in with your author key, or run `moorage status` with it.',
         };
   switch (status.status) {
     case 'rejected':

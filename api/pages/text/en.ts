@@ -296,7 +296,8 @@ export const en = {
     title: 'Submit a repository',
     lead: 'Hosting is free. The repository is reviewed, built and served over HTTPS; you can follow each step.',
     repo: 'Repository',
-    repoHelp: 'owner/name, or the full URL of a public repository.',
+    repoHelp:
+      'owner/name, or the full URL of a repository. For a private one, you get a deploy key to add at its forge.',
     contact: 'Contact',
     contactHelp: 'An e-mail address or URL for news of the launch and of revenue.',
     note: 'What the app does',

@@ -286,7 +286,7 @@ export const zh: Text = {
     title: '提交仓库',
     lead: '托管免费。仓库会经过审查和构建，并以 HTTPS 提供服务，每一步都可以实时查看。',
     repo: '仓库',
-    repoHelp: '填写 owner/name，或公开仓库的完整网址。',
+    repoHelp: '填写 owner/name，或仓库的完整网址。私有仓库会得到一个部署密钥，请在代码托管平台上添加。',
     contact: '联系方式',
     contactHelp: '邮箱或网址，用于通知上线和收益。',
     note: '应用简介',

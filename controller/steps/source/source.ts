@@ -33,9 +33,10 @@ const rejectedRetryMs = 300_000;
  */
 export function identifySource(app: HostedApp): string {
   const { repo, revision, private: isPrivate = false } = app.spec.source;
-  const poll = app.metadata.annotations?.[annotations.poll];
-  // Only if it is set, so that what is known of public repositories stays known.
-  const source = hashText(JSON.stringify([repo, revision ?? null, ...(isPrivate ? ['private'] : [])]));
+  const requested = app.metadata.annotations?.[annotations.poll];
+  const source = hashText(JSON.stringify([repo, revision ?? null]));
+  // A repository that becomes private is polled with its key. Its commit stays known, and what was known of others too.
+  const poll = isPrivate ? `private ${requested ?? ''}` : requested;
   return poll === undefined ? source : `${source}-${hashText(poll)}`;
 }
 

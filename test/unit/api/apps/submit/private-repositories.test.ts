@@ -36,7 +36,7 @@ const finding = {
   message: hidden,
   fix: hidden,
 };
-const rejection = { rule: 'build/failed', file: `${hidden}.ts`, line: 3, message: hidden, fix: hidden, log: hidden };
+const rejection = { rule: `build/${hidden}`, file: `${hidden}.ts`, line: 3, message: hidden, fix: hidden, log: hidden };
 
 const details: HostedAppStatus = {
   source: { commit, reference: `refs/heads/${hidden}` },
@@ -89,9 +89,9 @@ test.for(Object.entries(states))('the status of a private repository says nothin
   assert.ok(JSON.stringify(toStatusView(open, linkBase)).includes(hidden), 'the test would find it');
 });
 
-test('names the rule of a rejection, and shows what the author has to do at the forge', () => {
+test('says that there is a reason, and shows what the author has to do at the forge', () => {
   const view = toStatusView(createPrivate(states['rejected']), linkBase);
-  assert.equal(view.rejection?.rule, 'build/failed');
+  assert.equal(view.rejection?.rule, 'source/private');
   assert.match(view.reason ?? '', /only its author sees why/);
   const refused = { rule: 'source/deploy-key-refused', message: 'No key.', fix: 'Add the key.' };
   const missing = toStatusView(createPrivate({ phase: 'Rejected', since, rejection: refused }), linkBase);
