@@ -180,7 +180,10 @@ function parseUrl(text: string, hosts: GitHosts): URL {
   if (!isProtocolAllowed(url, hosts))
     throw new RepositoryError(`the protocol ${url.protocol.replace(':', '')} is not supported`, example);
   if (url.username !== '' || url.password !== '')
-    throw new RepositoryError('the URL contains credentials', 'Remove them. A private repository is read with a deploy key, not with a password or a token.');
+    throw new RepositoryError(
+      'the URL contains credentials',
+      'Remove them. A private repository is read with a deploy key, not with a password or a token.',
+    );
   if (url.search !== '' || url.hash !== '')
     throw new RepositoryError('the URL contains a query or a fragment', example);
   return url;

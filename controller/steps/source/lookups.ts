@@ -1,5 +1,6 @@
 // Answers the API, which asks whether a repository can be read, publicly or with its deploy key, and which author keys it has.
 import type { RequestListener } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { deriveDeployKey, findDeployKeyPage, findSshRemote } from '../../../lib/git/deploy-keys.ts';
 import type { GitAccess } from '../../../lib/git/git.ts';
 import {
@@ -64,11 +65,16 @@ async function readRevision(
     return { repository, revision: repository.isPrivate === true ? { ...revision, isPrivate: true } : revision };
   const isHidden = revision.rule === 'source/repository-not-found' && offerDeployKey(given, access) !== undefined;
   if (via !== 'either' || !isHidden) return { repository, revision };
-  const opened = await readRevision(given, 'private', access);
+  // Where SSH is blocked, an answer about the public repository must not take longer than the API waits.
+  const opened = await Promise.race([readRevision(given, 'private', access), delay(openMs, undefined, { ref: false })]);
+  if (opened?.revision.ok === true) return opened;
   // To somebody who has given it no key, it is as good as absent.
-  const isRefused = !opened.revision.ok && opened.revision.rule === deployKeyRule;
-  return isRefused ? { repository, revision } : opened;
+  if (opened === undefined || opened.revision.rule === deployKeyRule) return { repository, revision };
+  return { repository, revision: { ...revision, message: `${revision.message} ${opened.revision.message}` } };
 }
+
+/** Limit of the second attempt at a repository that was submitted. */
+const openMs = 6_000;
 
 const notAsked: LookupAnswer = {
   ...{ ok: false as const, final: false, rule: 'source/not-asked' },

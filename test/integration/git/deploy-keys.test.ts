@@ -142,7 +142,10 @@ test('leaves no key on the disk', async () => {
 });
 
 /** The operator's answers to the API, over HTTP, about repositories of a web server that shows some of them. */
-async function serveLookups(visible: readonly string[]): Promise<{
+async function serveLookups(
+  visible: readonly string[],
+  gitAccess: GitAccess = access,
+): Promise<{
   readonly lookUp: ReturnType<typeof createLookupClient>;
   readonly toRepository: (path: string) => Repository;
   readonly stop: () => void;
@@ -154,7 +157,7 @@ async function serveLookups(visible: readonly string[]): Promise<{
   const webPort = await listen(web);
   const hosts = { allowed: [`127.0.0.1:${webPort}`], insecure: [`127.0.0.1:${webPort}`] };
   const token = 't'.repeat(32);
-  const routes = createLookupRoutes({ gitHosts: hosts, gitAccess: access }, token, pino({ level: 'silent' }));
+  const routes = createLookupRoutes({ gitHosts: hosts, gitAccess }, token, pino({ level: 'silent' }));
   const operator = createServer(routes[lookupPath]);
   const operatorPort = await listen(operator);
   return {
@@ -189,6 +192,12 @@ test('a submission finds a private repository by its key, and says the same of o
     assert.ok(!publicly.ok, 'without asking for it, the key is not used');
     const shown = await lookUp(toRepository('me/other'), { via: 'none' });
     assert.ok(!shown.ok && shown.deployKey !== undefined && shown.deployKey.publicKey !== publicKey);
+    // Without SSH, it is still known that there is no public repository.
+    const withoutSsh = await serveLookups([], createAccess(server.hostKey.replace(/:\d+/, `:${await findFreePort()}`)));
+    const unreached = await withoutSsh.lookUp(withoutSsh.toRepository('me/found'), { via: 'either' });
+    withoutSsh.stop();
+    assert.ok(!unreached.ok && unreached.final && unreached.rule === 'source/repository-not-found');
+    assert.match(unreached.message, /could not be reached over SSH \(.*Connection refused/);
     // A server that is down says nothing of whether a repository is private.
     const broken = await lookUp(toRepository('me/broken'), { via: 'either' });
     assert.ok(!broken.ok && !broken.final);

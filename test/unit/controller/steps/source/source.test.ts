@@ -1,7 +1,11 @@
 // What the operator does when the repository of an app becomes private.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { identifySource, resolveRevision, type RevisionFailure } from '../../../../../controller/steps/source/source.ts';
+import {
+  identifySource,
+  resolveRevision,
+  type RevisionFailure,
+} from '../../../../../controller/steps/source/source.ts';
 import { annotations } from '../../../../../crds/names.ts';
 import { markPrivate, parseRepository } from '../../../../../lib/repository.ts';
 import {
