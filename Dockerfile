@@ -19,10 +19,10 @@ RUN --mount=type=bind,source=controller/pipeline/plan/python/packages/install.ts
     python3 -m pip install --quiet --no-compile --target /uv "uv==$(sed -n "s/^export const uvVersion = '\(.*\)';/\1/p" /install.ts)"
 
 FROM node:24-bookworm-slim AS base
-# git resolves and clones repositories; it needs certificates of its own, and Node trusts the same ones. tini ends what
+# git resolves and clones repositories, private ones with ssh; it needs certificates of its own, and Node trusts the same ones. tini ends what
 # processes of workers leave behind.
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates git tini \
+ && apt-get install -y --no-install-recommends ca-certificates git openssh-client tini \
  && rm -rf /var/lib/apt/lists/*
 ENV NODE_ENV=production NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 WORKDIR /app

@@ -16,6 +16,7 @@ import {
   type AppSettings,
   type AppsOptions,
   type AuthorCluster,
+  type AuthorSide,
   createDirectory,
   type DirectoryOptions,
   listLiveApps,
@@ -120,6 +121,8 @@ export interface Api {
   readonly catalog: Catalog;
   readonly mcp: Mcp;
   readonly metering: Metering;
+  /** Identifies who may read the source of a private repository. @throws Problem as AuthorAccess.identify */
+  readonly identifyAuthor: AuthorSide['identifyAuthor'];
   /** Begins to ask apps what they can do; once it is known which are live. */
   start(): void;
   /** Ends open MCP streams, so that a server can drain. */
@@ -288,6 +291,7 @@ export function createApi(options: ApiOptions): Api {
     catalog,
     mcp,
     metering,
+    identifyAuthor: author.identifyAuthor,
     endpoints,
     app: createRequestListener({
       ...serving,

@@ -81,6 +81,8 @@ const submitting = createSubmitEndpoints({
   ownershipSecret: models.appTokenSecret,
   logStreams: config.logStreams,
   openLog: createLogOpener(connection, config.buildsNamespace),
+  identifyAuthor: (slug, context, what) => api.identifyAuthor(slug, context, what),
+  lookUp,
   findOperationsFault: (slug) => api.apps.findOperations(slug)?.fault,
   metrics: createSubmitMetrics(registry),
 });
@@ -103,7 +105,7 @@ const api = createApi({
     ? {}
     : {
         author: {
-          lookUpKeys: (repository) => lookUp(repository, true),
+          lookUpKeys: (repository) => lookUp(repository, { keys: true }),
           writeControl: createControlWriter({ client, apps }),
           createSecret: createSecretCreator(client),
           maximumReplicas: config.authorReplicas,

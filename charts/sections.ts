@@ -75,6 +75,23 @@ export const git = z.strictObject({
     .describe(
       'Secret with the key "secret" (at least 32 characters), if that git server gives a repository only to the holder of a token for it. It must have the same secret. A build then reads the repository of its own app alone.',
     ),
+  sshPorts: z
+    .array(port)
+    .default([22])
+    .describe(
+      'TCP ports at which the operator and builds reach git servers over SSH, for private repositories. If empty, there are none.',
+    ),
+  sshCidrs: z
+    .array(cidr)
+    .default([])
+    .describe(
+      'Addresses of these git servers, such as those that GitHub publishes. If empty, the whole public internet at these ports, for the operator and for builds of private repositories.',
+    ),
+  deployKeySecret: allowEmpty(name)
+    .default('')
+    .describe(
+      'Secret whose key `secret` (at least 32 characters) derives the deploy keys of private repositories. If empty, one is created once and kept. Set it if the chart is rendered without a cluster (GitOps).',
+    ),
 });
 
 export const sandbox = z.strictObject({

@@ -1,6 +1,7 @@
 // Reads the operator's configuration from its environment.
 import type { z } from 'zod';
 import { readConfig } from '../lib/config.ts';
+import { listHostKeys } from '../lib/git/deploy-keys.ts';
 import { closeAlso } from '../lib/subnets.ts';
 import type { BuildQueueOptions } from './build-queue/build-queue.ts';
 import type { InstallationConfig } from './reconcile/installation-config.ts';
@@ -71,7 +72,7 @@ function toInstallationConfig(read: z.output<typeof operatorEnvironment>): Insta
     buildsNamespace: read.MOORAGE_BUILDS_NAMESPACE,
     systemNamespace: read.POD_NAMESPACE,
     gitHosts: { allowed: read.MOORAGE_GIT_ALLOWED_HOSTS, insecure: read.MOORAGE_GIT_INSECURE_HOSTS },
-    gitReadSecret: read.MOORAGE_GIT_READ_SECRET,
+    gitAccess: toGitAccess(read),
     gateway: {
       name: read.MOORAGE_GATEWAY_NAME,
       namespace: read.MOORAGE_GATEWAY_NAMESPACE,
@@ -137,6 +138,14 @@ function toInstallationConfig(read: z.output<typeof operatorEnvironment>): Insta
     keepDataMs: read.MOORAGE_APPS_KEEP_DATA_FOR,
     probeUrl: read.MOORAGE_PROBE_URL,
     probeToken: read.MOORAGE_PROBE_TOKEN,
+  };
+}
+
+function toGitAccess(read: z.output<typeof operatorEnvironment>): InstallationConfig['gitAccess'] {
+  const { MOORAGE_DEPLOY_KEY_SECRET: secret, MOORAGE_GIT_SSH_HOST_KEYS: hostKeys } = read;
+  return {
+    readSecret: read.MOORAGE_GIT_READ_SECRET,
+    deployKeys: secret === undefined ? undefined : { secret, hostKeys: listHostKeys(hostKeys) },
   };
 }
 

@@ -1,9 +1,6 @@
 // Wires the parts of the operator together, and runs them until SIGTERM or the loss of leadership.
-import type { RequestListener } from 'node:http';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { labels } from '../crds/names.ts';
-import { createLookupListener, lookupPath, type LookupAnswer } from '../lib/git/lookup.ts';
-import { readRemoteFile } from '../lib/git/remote-file.ts';
 import {
   createClient,
   createEventRecorder,
@@ -11,22 +8,19 @@ import {
   readDefaultConnection,
   readInClusterConnection,
 } from '../lib/kubernetes/index.ts';
-import { findAuthorKeyHashes, maximumOwnershipBytes, ownershipFile } from '../lib/ownership-file.ts';
-import type { Repository } from '../lib/repository.ts';
-import { createLog, type Logger } from '../lib/telemetry.ts';
+import { createLog } from '../lib/telemetry.ts';
 import { createBuildQueue } from './build-queue/build-queue.ts';
 import { readOperatorConfig } from './config.ts';
 import { createCertificateTask } from './gateway-certificate.ts';
 import { createActivatorPool, createActivityRecord, createActivityTask } from './idle/activators.ts';
 import { byApp, createCaches } from './reconcile/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
-import type { InstallationConfig } from './reconcile/installation-config.ts';
 import { createPreviewController } from './previews/previews.ts';
 import { createRetentionTask } from './retention/retention.ts';
 import { createPruner } from './space/pruner.ts';
 import { createDiskMetrics, createDiskReader, createSpace, createSpaceMetrics } from './space/space.ts';
 import { isNapping } from './steps/deploy/rest.ts';
-import { resolveRevision } from './steps/source/source.ts';
+import { createLookupRoutes } from './steps/source/lookups.ts';
 import { createComputeReporter } from './usage/compute.ts';
 import { createWorkerRecord } from './usage/busy-workers.ts';
 import { createUsageReader, createUsageTask } from './usage/usage.ts';
@@ -142,39 +136,4 @@ export async function runOperator(): Promise<void> {
     manager.addLeaderTask('gateway certificate', createCertificateTask({ ...seen, log, registry }));
   }
   await manager.run();
-}
-
-/** Concurrent lookups for submissions; git keeps a server's answer in memory. */
-const maximumLookups = 4;
-/** Commits whose author keys are kept. */
-const maximumKnown = 1_000;
-
-/** Answers the API, which requests the newest commit of a repository before it takes a name for it, and its author keys. */
-function createLookupRoutes(
-  { gitHosts, gitReadSecret }: InstallationConfig,
-  token: string | undefined,
-  log: Logger,
-): Record<string, RequestListener> {
-  if (token === undefined) return {};
-  /** A commit does not change, so its file is fetched once. */
-  const known = new Map<string, readonly string[]>();
-  const resolve = async (repository: Repository, keys: boolean): Promise<LookupAnswer> => {
-    const revision = await resolveRevision({ repository }, gitReadSecret);
-    if (!keys || !revision.ok || repository.package !== undefined) return revision;
-    const { commit } = revision;
-    const subject = `${repository.url} ${commit}`;
-    try {
-      const query = { repository, commit, name: ownershipFile, maximumBytes: maximumOwnershipBytes };
-      const authorKeys =
-        known.get(subject) ??
-        findAuthorKeyHashes((await readRemoteFile({ ...query, readSecret: gitReadSecret })) ?? '');
-      if (known.size >= maximumKnown) known.clear();
-      known.set(subject, authorKeys);
-      return { ...revision, authorKeys: [...authorKeys] };
-    } catch (error) {
-      log.warn({ err: error, repository: repository.url }, 'author keys could not be read');
-      return revision;
-    }
-  };
-  return { [lookupPath]: createLookupListener({ token, hosts: gitHosts, limit: maximumLookups, resolve }) };
 }

@@ -6,6 +6,7 @@ import { maximumPreviews } from '../crds/previews.ts';
 import { idleAfter } from '../crds/values.ts';
 import { count, flag, internalPort, list, secret } from '../lib/config.ts';
 import { allowEmpty, defineSetting, type Kind, kinds, valueTypes } from '../lib/settings.ts';
+import { hostKeyLine, parseHostKey } from '../lib/git/deploy-keys.ts';
 import { subnets } from '../lib/subnets.ts';
 import { parseBytes } from './objects/kinds.ts';
 import type { Reserve } from './space/space.ts';
@@ -23,6 +24,15 @@ const reserve = kinds.text(
     .transform((text): Reserve =>
       text.endsWith('%') ? { share: Number(text.slice(0, -1)) / 100 } : { bytes: Number(parseBytes(text)) },
     ),
+);
+
+const hostKeys = list.transform((lines, context) =>
+  lines.flatMap((line) => {
+    const hostKey = parseHostKey(line);
+    if (hostKey === undefined)
+      context.addIssue(`must be lines of known_hosts with one name, separated by commas; ${line.slice(0, 60)} is not`);
+    return hostKey ?? [];
+  }),
 );
 
 const name = kinds.text(valueTypes.name, z.string());
@@ -68,6 +78,17 @@ export const operatorEnvironment = z.object({
     .optional()
     .describe(
       'Secret of at least 32 characters that makes the tokens for reading repositories on hosts that are reached over plain http.',
+    ),
+  MOORAGE_GIT_SSH_HOST_KEYS: defineSetting(kinds.list(z.string().regex(hostKeyLine), hostKeys), {
+    value: 'git.sshHostKeys',
+    default: [],
+    description:
+      'Host keys of git servers with private repositories: lines of known_hosts with one name, such as "git.example.org ssh-ed25519 AAAA…" or "[git.example.org]:2222 ssh-ed25519 AAAA…". Those of github.com, gitlab.com, codeberg.org and bitbucket.org are built in; a line for one of them replaces its key.',
+  }),
+  MOORAGE_DEPLOY_KEY_SECRET: secret
+    .optional()
+    .describe(
+      'Secret of at least 32 characters from which the deploy keys of private repositories are derived. Absent: there are no private repositories.',
     ),
   MOORAGE_PIPELINE_IMAGE: defineSetting(kinds.text(z.string().min(1), z.string()), {
     value: 'pipelineImage',

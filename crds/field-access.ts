@@ -8,7 +8,13 @@ import { describeStoredSpec, type SchemaNode } from './definition.ts';
 import { listFields } from './effective-settings.ts';
 
 /** Fields that the API sets when someone submits a repository. Anyone can submit, so each value is a stranger's claim. */
-export const submittedFields: readonly string[] = ['source.repo', 'submission.contact', 'submission.note'];
+export const submittedFields: readonly string[] = [
+  'source.repo',
+  // Set if the repository can be read with its deploy key alone. It opens nothing, and closes what would be public.
+  'source.private',
+  'submission.contact',
+  'submission.note',
+];
 
 /**
  * Fields that the API sets as well if new apps get a budget for models (chart value `submissions.modelsUsd`). The policy

@@ -59,6 +59,12 @@ export const source = z.strictObject({
   repo: makeImmutable(repository, 'repo is immutable; create a new HostedApp for another repository').describe(
     'HTTPS address of the git repository, without credentials, or of the page of a package: https://www.npmjs.com/package/NAME or https://pypi.org/project/NAME. Immutable.',
   ),
+  private: z
+    .boolean()
+    .optional()
+    .describe(
+      'Whether the repository is private: it is read over SSH with a deploy key of the installation, and nothing of its source is public.',
+    ),
   revision: addRules(
     z.string().max(200),
     createPatternRule(

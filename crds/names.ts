@@ -33,6 +33,8 @@ export const labels = {
   domain: 'moorage.dev/domain',
   /** On a namespace whose HTTPRoutes the Gateway accepts. */
   routes: 'moorage.dev/routes',
+  /** Its pod may reach git servers over SSH. */
+  ssh: 'moorage.dev/ssh',
   /** Standard labels. */
   name: 'app.kubernetes.io/name',
   instance: 'app.kubernetes.io/instance',

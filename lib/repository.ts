@@ -18,6 +18,8 @@ export interface Repository {
   readonly insecure: boolean;
   /** Set for a package, which is not a git repository; its releases count as commits. */
   readonly package?: PackageName | undefined;
+  /** Only its deploy key opens it: git reads it over SSH, and nothing of its source is public. */
+  readonly isPrivate?: boolean;
 }
 
 export const packageRegistries = ['npm', 'pypi'] as const;
@@ -147,6 +149,11 @@ export function readRepository(text: string, hosts: GitHosts): Repository | Repo
   }
 }
 
+/** The repository, as one that only its deploy key opens if `isPrivate` is set. */
+export function markPrivate(repository: Repository, isPrivate: boolean | undefined): Repository {
+  return isPrivate === true ? { ...repository, isPrivate } : repository;
+}
+
 /**
  * The repository of an address that was accepted before, such as the one in a HostedApp. Normalizes it even if its host
  * is no longer allowed.
@@ -173,7 +180,10 @@ function parseUrl(text: string, hosts: GitHosts): URL {
   if (!isProtocolAllowed(url, hosts))
     throw new RepositoryError(`the protocol ${url.protocol.replace(':', '')} is not supported`, example);
   if (url.username !== '' || url.password !== '')
-    throw new RepositoryError('the URL contains credentials', 'Remove them. Only public repositories can be hosted.');
+    throw new RepositoryError(
+      'the URL contains credentials',
+      'Remove them. A private repository is read with a deploy key, not with a password or a token.',
+    );
   if (url.search !== '' || url.hash !== '')
     throw new RepositoryError('the URL contains a query or a fragment', example);
   return url;

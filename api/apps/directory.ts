@@ -14,7 +14,7 @@ import {
   type RoutedComponent,
 } from '../../crds/routes.ts';
 import { getApp, readAuthorship, readRepository, type App, type AppIndex } from './hosted-apps.ts';
-import { describeStatus, resolveUrl } from './status-view.ts';
+import { describeStatus, resolveUrl, toVisibleStatus } from './status-view.ts';
 import { appNotLive, appProtected } from './problems.ts';
 
 /** The paths of an app's descriptions, as its author set them. */
@@ -175,7 +175,7 @@ function createAppProtected({ metadata: { name } }: App): Problem {
 }
 
 function createAppNotLive(app: App, baseUrl: string, site: AppsSite): Problem {
-  const status = toPublicStatus(app);
+  const status = toVisibleStatus(app);
   const { owner, name } = readRepository(app);
   const statusUrl = `${baseUrl}/api/submit-status/${owner}/${name}`;
   const awaited = status.status === 'in_pipeline';

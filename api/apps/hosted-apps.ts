@@ -15,6 +15,7 @@ import { sortAgain } from '../../lib/values.ts';
 import {
   parseAcceptedRepository,
   hashRepository,
+  markPrivate,
   type Repository,
   parseRepository,
   RepositoryError,
@@ -159,7 +160,7 @@ function compareAge({ metadata: a }: App, { metadata: b }: App): number {
 
 /** Reads the repository of an app, in normal form. */
 export function readRepository(app: App): Repository {
-  return parseAcceptedRepository(app.spec.source.repo);
+  return markPrivate(parseAcceptedRepository(app.spec.source.repo), app.spec.source.private);
 }
 
 /** Host, owner and name of its repository, like github.com/octo/hello. An author key is bound to it. */

@@ -27,6 +27,7 @@ export {
   describeStatus,
   idleView,
   type IdleView,
+  isPrivate,
   type LinkBase,
   statusView,
   type StatusView,
@@ -38,6 +39,7 @@ export {
   createSubmitEndpoints,
   createSubmitMetrics,
   createSubmitWithoutCluster,
+  deployKeyView,
   submissionView,
 } from './submit/endpoints.ts';
 export { createLogOpener } from './submit/follow-log.ts';
@@ -58,7 +60,7 @@ export { type SignIn, type SignInAttempt, signInAttempt } from './sign-in/flow.t
 export { scopes, viewerScopes } from './author/scopes.ts';
 export { createdTokenView, tokensView } from './author/tokens.ts';
 export { accessView, createdKeyView } from './author/visitors.ts';
-export { type AuthorCluster, startAuthorSide } from './author/start.ts';
+export { type AuthorCluster, type AuthorSide, startAuthorSide } from './author/start.ts';
 export { confirmView, stopView } from './notifications/contacts.ts';
 export { notificationsView, webhookView } from './notifications/endpoints.ts';
 export type { AuthorNews } from './notifications/events.ts';

@@ -71,7 +71,15 @@ export const repositoryNotFound: ProblemType = {
   status: 422,
   title: 'Repository not found',
   description:
-    'No public repository with a commit was found at this address, or it has moved. `detail` says which, and `rule` names it. No name was reserved.',
+    'No public repository with a commit was found at this address, or it has moved. `detail` says which, and `rule` names it. If it may be private, `deploy_key` has the key with which this installation would read it: add it at the forge, and submit the repository again. No name was reserved.',
+};
+
+export const noDeployKey: ProblemType = {
+  slug: 'no-deploy-key',
+  status: 404,
+  title: 'No deploy key for this git server',
+  description:
+    'This installation reads no private repositories of this git server: it does not know its SSH host key. The operator of this installation can set git.sshHostKeys.',
 };
 
 export const repositoryUnreachable: ProblemType = {

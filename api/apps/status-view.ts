@@ -11,6 +11,7 @@ import {
   type PublicStatus,
 } from '../../crds/public-status.ts';
 import { imageWait } from '../../crds/status.ts';
+import { omitUndefined } from '../../lib/values.ts';
 import { readRepository, type App } from './hosted-apps.ts';
 import { licenseOffer, offerLicense } from './license-offer.ts';
 
@@ -77,11 +78,21 @@ export const componentView = z.object({
   message: z.string().optional().describe('Why it is not ready.'),
 });
 
+/** Who reads a status: what is read from a private repository is for its author. */
+export type Reader = 'anyone' | 'author';
+
 /** Response of submit-status, and with `created` and `polled` of a submission. */
 export const statusView = z.looseObject({
   status: z.enum(['live', 'in_pipeline', 'rejected']),
   message: z.string().describe('Status and next step in a sentence.'),
   repo: z.string().describe('URL of the repository.'),
+  private: z
+    .literal(true)
+    .optional()
+    .describe(
+      'The repository is private. Without an author key, the status has nothing that is read from its source: no log, plan, findings, components or settings, and no reason of a rejection.',
+    ),
+  readable: z.literal(true).optional().describe('The key of the request opens what is read from the private source.'),
   slug: z.string().describe('Name of the app.'),
   url: z.string().describe('URL of the app, reachable once it is live.'),
   status_url: z.string(),
@@ -161,30 +172,79 @@ export interface LinkBase {
   readonly defaultHost: string | undefined;
 }
 
-export function toStatusView(app: App, linkBase: LinkBase): StatusView {
-  const status = toPublicStatus(app);
-  const { plan: made, findings, history, source } = app.status ?? {};
+export function toStatusView(app: App, linkBase: LinkBase, reader: Reader = 'anyone'): StatusView {
+  const isHidden = reader === 'anyone' && isPrivate(app);
+  const status = isHidden ? toVisibleStatus(app) : toPublicStatus(app);
+  const { history, source } = app.status ?? {};
   const newest = source?.commit;
   const contact = findAuthorContact(app);
   return {
     status: status.status,
     message: describeStatus(status, resolveUrl(app, linkBase.site), newest),
     ...formatAddresses(app, linkBase),
+    ...(isPrivate(app) ? { private: true as const, ...(isHidden ? {} : { readable: true as const }) } : {}),
     ...toDetailsView(status),
     pinned: status.pinned,
-    license: offerLicense(app, findRejection(status)),
     newest_commit: newest,
-    page: toPageView(app),
     idle: toIdleView(app),
-    components: app.status?.components,
+    ...(isHidden ? {} : toSourceView(app, status)),
+    contact_from: contact?.from,
+    contact_verified: contact?.verified,
+    history: history?.map((run) => (isHidden ? { ...toPastRunView(run), ...withoutMessages } : toPastRunView(run))),
+  };
+}
+
+/** Messages can quote files and logs. */
+const withoutMessages = { message: undefined, release_message: undefined };
+
+/** What is read from the source, or from what it does. */
+function toSourceView(app: App, status: PublicStatus): Partial<StatusView> {
+  const { plan: made, findings, components } = app.status ?? {};
+  return {
+    license: offerLicense(app, findRejection(status)),
+    page: toPageView(app),
+    components,
     plan: made,
     findings: findings?.length === 0 ? undefined : findings,
     // Not from the status, which may contain values that have been hidden since.
     settings: listPublicSettings(app),
-    contact_from: contact?.from,
-    contact_verified: contact?.verified,
-    history: history?.map(toPastRunView),
   };
+}
+
+export function isPrivate({ spec }: App): boolean {
+  return spec.source.private === true;
+}
+
+/** Rules that say nothing of the source. */
+const openRules = /^(platform\/suspended|source\/(repository|revision|deploy-key|package)-[a-z-]+)$/;
+
+/** The status of an app as everybody may read it: of a private repository, without texts that can quote its source. */
+export function toVisibleStatus(app: App): PublicStatus {
+  const status = toPublicStatus(app);
+  if (!isPrivate(app)) return status;
+  const hide = (reason: PublicReason): PublicReason =>
+    openRules.test(reason.rule)
+      ? reason
+      : {
+          // Which rule it was can say what is in the source, such as a key.
+          rule: 'source/private',
+          message: 'The repository is private, so only its author sees why.',
+          fix: 'Sign in with your author key, or run `moorage status` with it.',
+        };
+  switch (status.status) {
+    case 'rejected':
+      return { ...status, reason: hide(status.reason) };
+    case 'in_pipeline':
+      return omitUndefined({ ...status, message: undefined });
+    case 'live': {
+      const { warning: _warning, problem, update, ...rest } = status;
+      return {
+        ...rest,
+        ...(problem === undefined ? {} : { problem: hide(problem) }),
+        ...(update === undefined ? {} : { update: omitUndefined({ ...update, message: undefined }) }),
+      };
+    }
+  }
 }
 
 function findRejection(status: PublicStatus): PublicReason | undefined {

@@ -159,7 +159,7 @@ function renderAbout(app: ProjectDetail, visit: Visit): Html {
   const starsAt =
     typeof app.stars_at === 'string' ? html` <small>${text.app.asOf} ${format.date(app.stars_at)}</small>` : '';
   return renderFacts([
-    [text.app.source, renderOutwardLink(app.repo, renderAuthored(app.repo.replace(/^https?:\/\//, '')))],
+    [text.app.source, renderRepository(app, visit)],
     [text.author.author, renderAuthorLink(app.repo, visit)],
     [
       text.app.stars,
@@ -177,6 +177,15 @@ function renderAbout(app: ProjectDetail, visit: Visit): Html {
     ...listRestFacts(app.idle, visit),
     [visit.text.app.components, renderComponents(app.components, visit)],
   ]);
+}
+
+/** A link to a private repository would lead visitors to an error. */
+export function renderRepository(
+  { repo, private: isPrivate }: { readonly repo: string; readonly private?: true | undefined },
+  { text }: Visit,
+): Html {
+  const address = renderAuthored(repo.replace(/^https?:\/\//, ''));
+  return isPrivate === true ? html`${address} <small>${text.status.private}</small>` : renderOutwardLink(repo, address);
 }
 
 /** The state of an app that rests when it is not used. */

@@ -6,6 +6,7 @@ import type {
   appCrashesView,
   appLogView,
   auditView,
+  deployKeyView,
   domainsView,
   figuresView,
   forgeTokenView,
@@ -48,6 +49,7 @@ export interface ManageContent {
   /** Id of the run whose log is shown; empty for the log of the app. */
   readonly run: string;
   readonly forgeToken: z.output<typeof forgeTokenView> | undefined;
+  readonly deployKey: z.output<typeof deployKeyView> | undefined;
   readonly tokens: z.output<typeof tokensView> | undefined;
   readonly notifications: z.output<typeof notificationsView> | undefined;
   /** What the log is searched for. */

@@ -1,13 +1,37 @@
-// The part of the author's page about commit statuses: the forge token, whether the forge accepts it, and what was reported.
+// The parts of the author's page about the forge: the deploy key of a private repository, and commit statuses: the forge token, whether the forge accepts it, and what was reported.
 import type { z } from 'zod';
 import type { forgeTokenView } from '../apps/index.ts';
 import { type Html, html } from '../http/index.ts';
 import { type ManageContent, renderAction, renderHidden } from './manage-content.ts';
-import { renderCommit, renderEnglish, renderMissing, renderTable, renderTextField } from './parts.ts';
+import {
+  renderCode,
+  renderCommit,
+  renderEnglish,
+  renderFacts,
+  renderMissing,
+  renderOutwardLink,
+  renderTable,
+  renderTextField,
+} from './parts.ts';
 import type { Visit } from './visit.ts';
 
 /** Statuses that the page shows; the endpoint lists more. */
 const shownStatuses = 10;
+
+/** The key with which a private repository is read. */
+export function renderDeployKey({ deployKey: key }: ManageContent, visit: Visit): Html {
+  if (key === undefined) return html``;
+  const { deployKey: text } = visit.text.manage;
+  return html`<section aria-labelledby="deploy-key">
+    <h2 id="deploy-key">${text.title}</h2>
+    <p>${text.lead}</p>
+    ${renderCode(key.public_key, text.key)}
+    ${renderFacts([
+      [text.fingerprint, html`<code>${key.fingerprint}</code>`],
+      [text.page, key.page === undefined ? undefined : renderOutwardLink(key.page, key.page)],
+    ])}
+  </section>`;
+}
 
 export function renderForge(content: ManageContent, visit: Visit): Html {
   const { forgeToken: view } = content;

@@ -2,11 +2,13 @@
 // token of the session, and calls the endpoint that programs call.
 import type { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
+import { parseAcceptedRepository } from '../../lib/repository.ts';
 import {
   accessView,
   appCrashesView,
   appLogView,
   auditView,
+  deployKeyView,
   domainsView,
   figuresView,
   forgeTokenView,
@@ -81,6 +83,7 @@ interface Services {
   readonly readPreviews: EndpointCall<z.output<typeof previewsView>> | undefined;
   readonly readNotifications: EndpointCall<z.output<typeof notificationsView>> | undefined;
   readonly readTokens: EndpointCall<z.output<typeof tokensView>> | undefined;
+  readonly readDeployKey: EndpointCall<z.output<typeof deployKeyView>> | undefined;
   readonly readForgeToken: EndpointCall<z.output<typeof forgeTokenView>> | undefined;
   readonly readTasks: EndpointCall<z.output<typeof tasksView>> | undefined;
   readonly readRuns: EndpointCall<z.output<typeof runsView>> | undefined;
@@ -108,6 +111,7 @@ export function createManagePages(
     readLog: calls.find('GET', `${endpointPath}/logs`, appLogView),
     readCrashes: calls.find('GET', `${endpointPath}/crashes`, appCrashesView),
     readPreviews: calls.find('GET', `${endpointPath}/previews`, previewsView),
+    readDeployKey: calls.find('GET', '/api/deploy-keys/{owner}/{name}', deployKeyView),
     readForgeToken: calls.find('GET', `${endpointPath}/forge-token`, forgeTokenView),
     readTasks: calls.find('GET', `${endpointPath}/tasks`, tasksView),
     readRuns: calls.find('GET', `${endpointPath}/runs`, runsView),
@@ -480,6 +484,7 @@ async function buildManagePage(
     previews: load(services.readPreviews, 'read'),
     figures: load(services.readFigures, 'read', { range: readFigureRange(readField(visit.query, 'range')) }),
     forgeToken: load(services.readForgeToken, 'read'),
+    deployKey: readDeployKey(services, app, context),
   });
   const actionNames = [...services.actions].filter(([, { scope }]) => scope === undefined || allowed.has(scope));
   const content: ManageContent = {
@@ -491,6 +496,20 @@ async function buildManagePage(
     done: readField(visit.query, 'done'),
   };
   return renderManagePage(content, visit);
+}
+
+/** The deploy key of a private repository. The page is shown without it while the operator does not answer. */
+async function readDeployKey(
+  { readDeployKey: read }: Services,
+  app: OwnApp,
+  context: RequestContext,
+): Promise<z.output<typeof deployKeyView> | undefined> {
+  if (!app.private || read === undefined) return undefined;
+  const { host, owner, name } = parseAcceptedRepository(app.repository);
+  return read(context, { params: { owner, name }, query: { host } }).catch((error: unknown) => {
+    if (error instanceof Problem) return undefined;
+    throw error;
+  });
 }
 
 /** Waits for all values of an object at once. */

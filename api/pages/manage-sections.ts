@@ -3,7 +3,7 @@ import { type Html, html } from '../http/index.ts';
 import { type ActionName, type ManageContent, renderAction, renderHidden } from './manage-content.ts';
 import { renderAccess, renderDomains, renderTokens } from './manage-access.ts';
 import { renderFigures } from './manage-figures.ts';
-import { renderForge } from './manage-forge.ts';
+import { renderDeployKey, renderForge } from './manage-forge.ts';
 import { renderNotifications } from './manage-notifications.ts';
 import type { Page } from './page.ts';
 import {
@@ -81,6 +81,7 @@ function listSections(content: ManageContent, visit: Visit): readonly Section[] 
     { id: 'secrets', title: manage.secrets, body: renderSecrets(content, visit) },
     { id: 'settings', title: manage.settings, body: renderSettings(content, visit) },
     { id: 'hook', title: manage.hook, body: renderHook(content, visit) },
+    { id: 'deploy-key', title: manage.deployKey.title, body: renderDeployKey(content, visit) },
     { id: 'forge', title: manage.forge.title, body: renderForge(content, visit) },
     { id: 'notifications', title: manage.notify.title, body: renderNotifications(content, visit) },
     { id: 'access', title: manage.access.title, body: renderAccess(content, visit) },

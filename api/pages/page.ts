@@ -4,6 +4,7 @@ import {
   createBufferedResponse,
   defineEndpoint,
   type Endpoint,
+  eventStreamType,
   type Method,
   computeEtag,
   type RequestFields,
@@ -161,6 +162,18 @@ export class Calls {
     return async (context, { params = {}, query = {}, body, key } = {}) =>
       // The endpoint has parsed it by this very schema.
       (await endpoint.call({ params, query, body }, toEndpointContext(context, key))) as z.output<Output>;
+  }
+
+  /** Finds an endpoint that streams events. The page's own response is what it answers. */
+  findStream(path: string): ((context: RequestContext, input: EndpointInput) => Promise<Response>) | undefined {
+    const endpoint = this.#byName.get(`GET ${path}`);
+    if (endpoint === undefined) return undefined;
+    return async (context, { params = {}, query = {}, key }) => {
+      const inner = toEndpointContext(context, key);
+      const last = context.headers.get('last-event-id');
+      if (last !== null) inner.headers.set('last-event-id', last);
+      return endpoint.run({ params, query, body: undefined }, { ...inner, mediaType: eventStreamType });
+    };
   }
 
   /** The scope that an author's endpoint requires of a token; undefined if this installation does not have it. */

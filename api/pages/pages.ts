@@ -59,7 +59,7 @@ export function startPages({ offer, endpoints, models, secret, signIn }: PagesOp
     ...createGuidePages(site, calls),
     ...createRankPages(site, calls),
     ...createSubmitPages(site, calls),
-    ...createStatusPages(site, calls),
+    ...createStatusPages(site, calls, sessions),
     ...createComparePages(site, calls, models),
     ...createAuthorPages(site, calls),
     ...createMailLinkPages(site, calls),

@@ -1,9 +1,19 @@
 // The form that submits a repository, and the page that follows its build: stages, rejection, findings and log.
+import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { statusView, type StatusView, submissionView } from '../apps/index.ts';
-import { type Endpoint, type RequestFields, html, type Html } from '../http/index.ts';
+import {
+  defineEndpoint,
+  type Endpoint,
+  eventStreamType,
+  type RawInput,
+  type RequestFields,
+  html,
+  type Html,
+} from '../http/index.ts';
+import type { Sessions } from './session.ts';
 import { type Calls, createPageEndpoint, redirectTo, type Page } from './page.ts';
-import { renderManageLink, toStatusPath } from './app-page.ts';
+import { renderManageLink, renderRepository, toStatusPath } from './app-page.ts';
 import { readField, type PageSite, type Visit } from './visit.ts';
 import {
   renderCode,
@@ -59,10 +69,33 @@ function toSubmission({ repo, contact, note }: SubmitForm): Record<string, strin
   return { repo, ...(contact === '' ? {} : { contact }), ...(note === '' ? {} : { note }) };
 }
 
-export function createStatusPages(site: PageSite, calls: Calls): Endpoint[] {
+export function createStatusPages(site: PageSite, calls: Calls, sessions: Sessions): Endpoint[] {
   const readStatus = calls.find('GET', '/api/submit-status/{owner}/{name}', statusView);
-  if (readStatus === undefined) return [];
+  const readLog = calls.findStream('/api/submit-status/{owner}/{name}/log');
+  if (readStatus === undefined || readLog === undefined) return [];
   return [
+    // The log of a private repository, for its author, who has signed in: a script has no key to send.
+    defineEndpoint({
+      method: 'GET',
+      path: '/status/{owner}/{name}/log',
+      operation: 'showBuildLog',
+      tag: 'pages',
+      summary: 'The build log of a private repository',
+      description: 'The build log of a private repository',
+      read: ({ params, query }: RawInput) => ({ params, host: readField(query, 'host') }),
+      output: z.string(),
+      outputDescription: 'The log as server-sent events.',
+      produces: [eventStreamType],
+      head: () => Promise.resolve(new Response(null, { headers: { 'content-type': eventStreamType } })),
+      handler: ({ params, host }, context) => {
+        const key = sessions.read(context.headers)?.key;
+        return readLog(context, {
+          params,
+          query: host === undefined ? {} : { host },
+          ...(key === undefined ? {} : { key }),
+        });
+      },
+    }),
     createPageEndpoint(site, {
       path: '/status/{owner}/{name}',
       operation: 'showStatus',
@@ -73,7 +106,10 @@ export function createStatusPages(site: PageSite, calls: Calls): Endpoint[] {
         try {
           const query = host === undefined ? {} : { host };
           const view = await readStatus(context, { params: { owner, name }, query });
-          return buildStatusPage({ owner, name, view }, visit);
+          const session = view.private === true ? sessions.read(context.headers) : undefined;
+          if (session === undefined) return buildStatusPage({ owner, name, view }, visit);
+          const own = await readStatus(context, { params: { owner, name }, query, key: session.key });
+          return { ...buildStatusPage({ owner, name, view: own }, visit), isPrivate: true };
         } catch (error) {
           if (error instanceof Problem && error.type.status === 404)
             return buildUnsubmittedPage(`${owner}/${name}`, visit);
@@ -155,7 +191,7 @@ export function buildStatusPage({ owner, name, view }: StatusContent, visit: Vis
   return {
     title: text.status.title(`${owner}/${name}`),
     json: toPath(view.status_url, site.baseUrl),
-    scripts: ['status.js'],
+    ...(isClosed(view) ? {} : { scripts: ['status.js'] as const }),
     // Headers of the head come before scripts run, so only a browser without them loads again.
     ...(isMoving ? { head: html`<noscript><meta http-equiv="refresh" content="${refreshSeconds}" /></noscript>` } : {}),
     main: html`<h1>${renderAuthored(`${owner}/${name}`)}</h1>
@@ -163,8 +199,22 @@ export function buildStatusPage({ owner, name, view }: StatusContent, visit: Vis
       <div id="state" data-state="${view.status}" data-moving="${isMoving ? 'yes' : 'no'}">
         ${renderState(view, visit)}
       </div>
-      ${renderLog(view, isMoving, visit)}`,
+      ${isClosed(view) ? renderClosedLog(view, visit) : renderLog(view, isMoving, visit)}`,
   };
+}
+
+/** Whether the source is private, and the visitor not its author: only they get `findings` or a plan, or see why. */
+function isClosed(view: StatusView): boolean {
+  return view.private === true && view.readable !== true;
+}
+
+function renderClosedLog({ slug }: StatusView, visit: Visit): Html {
+  const { text } = visit;
+  return html`<section aria-labelledby="log-title">
+    <h2 id="log-title">${text.status.liveLog}</h2>
+    <p>${text.status.closed}</p>
+    <p class="actions">${renderManageLink(slug, visit)}</p>
+  </section>`;
 }
 
 /** The page of a repository that nobody has submitted, with the way to do so. */
@@ -279,7 +329,7 @@ function renderRetryForm({ repo, slug }: StatusView, visit: Visit): Html {
 function renderAbout(view: StatusView, visit: Visit): Html {
   const { text, format } = visit;
   return renderFacts([
-    [text.status.repo, renderOutwardLink(view.repo, renderAuthored(view.repo.replace(/^https?:\/\//, '')))],
+    [text.status.repo, renderRepository(view, visit)],
     [text.status.url, view.status === 'live' ? renderOutwardLink(view.url, view.url) : html`${view.url}`],
     [text.status.commit, view.commit === undefined ? undefined : renderCommit(view.commit)],
     [text.status.since, view.since === undefined ? undefined : format.dateTime(view.since)],
@@ -352,7 +402,8 @@ function renderResult(build: Build, visit: Visit): Html {
 function renderLog(view: StatusView, isMoving: boolean, visit: Visit): Html {
   const { text, site } = visit;
   const { stageLog } = text.status;
-  const url = toPath(view.log_url, site.baseUrl);
+  const path = toPath(view.log_url, site.baseUrl);
+  const url = view.private === true ? path.replace('/api/submit-status/', '/status/') : path;
   return html`<section aria-labelledby="log-title">
     <h2 id="log-title">${text.status.liveLog}</h2>
     <div

@@ -170,6 +170,21 @@ async function findRepositoryPath(name: string | undefined, folder: string): Pro
   return `/api/submit-status/${encodeURIComponent(owner)}/${encodeURIComponent(repository)}${query}`;
 }
 
+const deployKey = z.looseObject({
+  repo: z.string(),
+  public_key: z.string(),
+  fingerprint: z.string(),
+  page: z.string().optional(),
+});
+
+/** The deploy key of a repository, which need not be hosted. @throws as resolveSlug */
+export async function fetchDeployKey(api: Api, { name, folder }: AppChoice): Promise<z.output<typeof deployKey>> {
+  const isApp = name !== undefined && isSlug(name);
+  const path = isApp ? await findStatusPath(api, name) : await findRepositoryPath(name, folder);
+  const feature = 'deploy keys';
+  return api.call({ path: path.replace('/api/submit-status/', '/api/deploy-keys/'), schema: deployKey, feature });
+}
+
 /** The address of the repository from which a folder was cloned. */
 async function readOrigin(folder: string): Promise<string> {
   const { exitCode, stdout } = await execa('git', ['-C', folder, 'remote', 'get-url', 'origin'], { reject: false });

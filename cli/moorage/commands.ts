@@ -17,7 +17,7 @@ import {
 } from './commands/apps.ts';
 import { domainsAdd, domainsCheck, domainsList, domainsRemove } from './commands/domains.ts';
 import { buildLog, logs, plan, submit, verify } from './commands/builds.ts';
-import { forgeToken, forgeTokenDelete, forgeTokenSet } from './commands/forge-token.ts';
+import { deployKey, forgeToken, forgeTokenDelete, forgeTokenSet } from './commands/forge-token.ts';
 import { figures } from './commands/figures.ts';
 import {
   notificationsAdd,
@@ -82,6 +82,7 @@ export const commands: readonly Command[] = [
   domainsCheck,
   domainsRemove,
   hook,
+  deployKey,
   forgeToken,
   forgeTokenSet,
   forgeTokenDelete,

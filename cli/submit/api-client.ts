@@ -154,9 +154,14 @@ export function createConnection(
   };
 }
 
-/** Creates a client of the submit API. */
-export function createApiClient(installation: Installation, reconnect: ReconnectOptions = {}): ApiClient {
+/**
+ * Creates a client of the submit API.
+ *
+ * @param key of the author, which opens the status and the log of a private repository
+ */
+export function createApiClient(installation: Installation, reconnect: ReconnectOptions = {}, key?: string): ApiClient {
   const connection = createConnection(installation);
+  const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
   return {
     async submit(repo) {
       const response = await connection.ask(`${installation.baseUrl}/api/submit`, {
@@ -166,10 +171,10 @@ export function createApiClient(installation: Installation, reconnect: Reconnect
       });
       return parseAnswer(submitted, await response.text(), 'POST /api/submit');
     },
-    readStatus: async (url) => parseAnswer(status, await (await connection.ask(url)).text(), `GET ${url}`),
+    readStatus: async (url) => parseAnswer(status, await (await connection.ask(url, { headers })).text(), `GET ${url}`),
     async *log(url) {
       try {
-        for await (const { event, data } of followEvents(connection, url, reconnect)) {
+        for await (const { event, data } of followEvents(connection, url, { ...reconnect, headers })) {
           const read = readEvent(event, data);
           if (read !== undefined) yield read;
           if (read?.type === 'end') return;

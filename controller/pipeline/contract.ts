@@ -82,6 +82,10 @@ export const pipelineInput = z.strictObject({
   app: z.string(),
   repo: z.string(),
   insecure: z.boolean().default(false).describe('Plain http is allowed for this repository.'),
+  ssh: z
+    .strictObject({ url: z.string(), knownHosts: z.string().describe('Lines of known_hosts for its server.') })
+    .optional()
+    .describe('How a private repository is reached; absent: it is public.'),
   commit: z.string().regex(/^[0-9a-f]{40}([0-9a-f]{24})?$/),
   path: z.string(),
   build: buildSettings,
@@ -272,6 +276,9 @@ export class NotReached extends Error {
 
 // The environment of a pipeline container.
 
+/** Name of the variable with the deploy key. */
+export const deployKeyVariable = 'MOORAGE_DEPLOY_KEY';
+
 const environment = z.object({
   MOORAGE_PIPELINE: z
     .string()
@@ -289,6 +296,10 @@ const environment = z.object({
     .string()
     .optional()
     .describe('Reads the repository of this app on its git server; for the clone alone.'),
+  [deployKeyVariable]: z
+    .string()
+    .optional()
+    .describe('Private key that reads a private repository; for the clone alone.'),
   MOORAGE_WORKSPACE: z.string().startsWith('/').default(workspace.root),
   MOORAGE_BUILDKIT_ROOT: z.string().startsWith('/').default('/var/lib/buildkit'),
 });
@@ -308,6 +319,7 @@ export interface PipelineConfig {
   readonly paths: WorkspacePaths;
   readonly pushToken?: string | undefined;
   readonly gitToken?: string | undefined;
+  readonly deployKey?: string | undefined;
 }
 
 /** Returns the path of the termination message: /dev/termination-log, except in tests. */
@@ -329,6 +341,7 @@ export function readPipelineConfig(variables: NodeJS.ProcessEnv = process.env): 
     paths: toWorkspacePaths(read.MOORAGE_WORKSPACE, read.MOORAGE_BUILDKIT_ROOT),
     pushToken: read.MOORAGE_PUSH_TOKEN,
     gitToken: read.MOORAGE_GIT_TOKEN,
+    deployKey: read[deployKeyVariable],
   };
 }
 

@@ -52,8 +52,8 @@ async function loadStage(stage: PipelineContainer): Promise<RunStage> {
   switch (stage) {
     case 'clone': {
       const { clone } = await import('./clone/clone.ts');
-      return ({ input, paths, gitToken }) =>
-        runWithGate(paths, 'clone', () => clone(input, paths, { printLine, gitToken, signal: stop.signal }));
+      return ({ input, paths, gitToken, deployKey }) =>
+        runWithGate(paths, 'clone', () => clone(input, paths, { printLine, gitToken, deployKey, signal: stop.signal }));
     }
     case 'review': {
       const { review } = await import('./review/review.ts');

@@ -135,15 +135,16 @@ function shorten(each: Finding, budget: number): Finding {
   return finding.parse(short);
 }
 
-/** Masks the tokens for registry and git server, and build arguments of all components whose names look like secrets. */
+/** Masks the tokens for registry and git server, the deploy key, and build arguments of all components whose names look like secrets. */
 export function createPipelineMask({
   input,
   pushToken,
   gitToken,
-}: Pick<PipelineConfig, 'input' | 'pushToken' | 'gitToken'>): SecretMask {
+  deployKey,
+}: Pick<PipelineConfig, 'input' | 'pushToken' | 'gitToken' | 'deployKey'>): SecretMask {
   const builds = [input.build, ...(input.components ?? []).map((component) => component.build)];
   const secretVariables = builds.flatMap(({ env, args }) => [...env, ...args]).filter(({ name }) => isSecretName(name));
-  return createSecretMask({ values: [pushToken, gitToken, ...secretVariables.map(({ value }) => value)] });
+  return createSecretMask({ values: [pushToken, gitToken, deployKey, ...secretVariables.map(({ value }) => value)] });
 }
 
 /** Masks the texts of a message. Identifiers, digests and addresses stay unchanged. */

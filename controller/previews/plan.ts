@@ -118,9 +118,13 @@ function buildPreview(previewed: PreviewedApp, { name, reference }: WantedPrevie
  * are those of the app, so that a pull request cannot raise them.
  */
 function buildPreviewSpec({ app, spec }: PreviewedApp, { name, commit }: PreviewReference): StoredSpec {
-  const { path } = app.spec.source;
+  const { repo, path, private: isPrivate } = app.spec.source;
   return {
-    source: { repo: app.spec.source.repo, revision: commit, ...(path === '.' ? {} : { path }) },
+    source: {
+      ...{ repo, revision: commit },
+      ...(path === '.' ? {} : { path }),
+      ...(isPrivate === true ? { private: true } : {}),
+    },
     build: { resources: spec.build.resources, timeout: spec.build.timeout },
     run: { resources: spec.run.resources, idleAfter, idle: 'sleep' },
     services: spec.services.map(({ name: service, type, version: wanted, disk, memory }) => ({

@@ -13,7 +13,7 @@ import {
   parsePullReference,
 } from '../../crds/previews.ts';
 import type { Previews, PreviewReference } from '../../crds/previews.ts';
-import { isCommitId, scanReferences } from '../../lib/git/git.ts';
+import { type GitAccess, isCommitId, scanReferences } from '../../lib/git/git.ts';
 import {
   computeHash,
   createController,
@@ -29,7 +29,7 @@ import {
   type Logger,
   type Reconcile,
 } from '../../lib/kubernetes/index.ts';
-import { readRepository, RepositoryError, type Repository } from '../../lib/repository.ts';
+import { markPrivate, readRepository, RepositoryError, type Repository } from '../../lib/repository.ts';
 import { parseDuration } from '../../lib/values.ts';
 import { hostedApps, type HostedAppObject } from '../objects/kinds.ts';
 import { byApp, type Unpacker } from '../reconcile/caches.ts';
@@ -37,7 +37,7 @@ import { createBackgroundLookups, type BackgroundLookups } from '../reconcile/co
 import type { InstallationConfig } from '../reconcile/installation-config.ts';
 import { planPreviews, resolvePreviews, type PreviewedApp } from './plan.ts';
 
-type PreviewsConfig = Pick<InstallationConfig, 'appsNamespace' | 'gitHosts' | 'gitReadSecret' | 'previews'>;
+type PreviewsConfig = Pick<InstallationConfig, 'appsNamespace' | 'gitHosts' | 'gitAccess' | 'previews'>;
 
 export interface PreviewReconcilerOptions {
   readonly client: Client;
@@ -67,7 +67,7 @@ export function createPreviewController({
 }): Controller {
   const { client, config, resyncMs, log, registry } = options;
   const listings = createBackgroundLookups({
-    run: (query: ListingQuery) => listPreviewReferences(query, config.gitReadSecret),
+    run: (query: ListingQuery) => listPreviewReferences(query, config.gitAccess),
     group: ({ repository }) => repository.host,
     limit: listingsPerHost,
     onResult(key) {
@@ -181,9 +181,10 @@ function prepare(
 ): { readonly previewed: PreviewedApp; readonly repository: Repository } | undefined {
   const app = hasPreviews || shouldPlan(object) ? parseApp(object) : undefined;
   const previewed = app === undefined ? undefined : resolvePreviews(app, previews);
-  const repository = readRepository(object.spec.source.repo, gitHosts);
+  const { repo, private: isPrivate } = object.spec.source;
+  const repository = readRepository(repo, gitHosts);
   if (previewed === undefined || repository instanceof RepositoryError) return undefined;
-  return { previewed, repository };
+  return { previewed, repository: markPrivate(repository, isPrivate) };
 }
 
 function forget(known: Map<string, KnownListing>, listings: PreviewReconcilerOptions['listings'], key: string): void {
@@ -230,6 +231,7 @@ function parseApp(object: HostedAppObject): HostedApp | undefined {
 function identifyListing({ app, previews: { pullRequests, branches } }: PreviewedApp): string {
   return computeHash([
     app.spec.source.repo,
+    app.spec.source.private ?? false,
     pullRequests,
     branches,
     app.metadata.annotations?.[annotations.poll] ?? null,
@@ -264,7 +266,7 @@ const mergeReferenceHosts: ReadonlySet<string> = new Set(['github.com']);
 /** Lists the references that these settings choose. Never rejects. */
 export async function listPreviewReferences(
   { repository, previews }: ListingQuery,
-  readSecret?: string,
+  access?: GitAccess,
 ): Promise<Listing> {
   const hasMergeReferences = mergeReferenceHosts.has(repository.host);
   const patterns = [
@@ -281,7 +283,7 @@ export async function listPreviewReferences(
     if (isWanted && name.length <= maximumNameLength) references.push({ name, commit });
   };
   try {
-    await scanReferences(repository, patterns, accept, { readSecret, maximumBytes });
+    await scanReferences(repository, patterns, accept, { access, maximumBytes });
   } catch (error) {
     return { ok: false, message: error instanceof Error ? error.message : String(error) };
   }

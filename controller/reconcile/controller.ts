@@ -68,7 +68,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     controller.enqueue(key);
   };
   const polls = createBackgroundLookups({
-    run: (query: RevisionQuery) => resolveRevision(query, options.config.gitReadSecret),
+    run: (query: RevisionQuery) => resolveRevision(query, options.config.gitAccess),
     group: ({ repository }) => repository.host,
     limit: pollsPerHost,
     onResult,

@@ -1,5 +1,6 @@
 // The settings of the installation that apply to every app. config.ts makes them from the environment.
 import type { AppsSite } from '../../crds/names.ts';
+import type { GitAccess } from '../../lib/git/git.ts';
 import type { GitHosts } from '../../lib/repository.ts';
 import type { PipelineInput } from '../pipeline/contract.ts';
 
@@ -10,8 +11,8 @@ export interface InstallationConfig {
   /** Where the operator and the API are. */
   readonly systemNamespace: string;
   readonly gitHosts: GitHosts;
-  /** Makes the tokens that read repositories of the git server inside the cluster; undefined: it asks for none. */
-  readonly gitReadSecret?: string | undefined;
+  /** What repositories are read with that not everybody may read. */
+  readonly gitAccess: GitAccess;
   readonly gateway: {
     readonly name: string;
     readonly namespace: string;

@@ -186,6 +186,7 @@ export const reasons = {
     RepositoryUnreachable: ['failed', 'stalled'],
     RepositoryRefused: ['stalled'],
     RepositoryNotFound: ['stalled'],
+    DeployKeyRefused: ['stalled'],
     RepositoryMoved: ['stalled'],
     RepositoryEmpty: ['stalled'],
     RevisionNotFound: ['stalled'],

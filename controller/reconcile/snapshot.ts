@@ -7,7 +7,7 @@ import { annotations, labels } from '../../crds/names.ts';
 import type { CloseRequest } from '../../crds/reports.ts';
 import { createAppToken, createPushToken } from '../../lib/app-tokens.ts';
 import { StallingError, type KubeObject } from '../../lib/kubernetes/index.ts';
-import { readRepository, type Repository, type RepositoryError } from '../../lib/repository.ts';
+import { markPrivate, readRepository, type Repository, RepositoryError } from '../../lib/repository.ts';
 import { createSecretMask, isSecretName, type SecretMask } from '../../lib/secret-mask.ts';
 import { isQueued, sortQueue } from '../build-queue/build-queue.ts';
 import type { ActivityRecord } from '../idle/activators.ts';
@@ -61,6 +61,12 @@ export interface SnapshotSources extends Lookups {
   readonly workers?: WorkerRecord | undefined;
 }
 
+/** The repository of an app, or why it is rejected. */
+function readSource({ spec }: HostedApp, { gitHosts }: InstallationConfig): Repository | RepositoryError {
+  const repository = readRepository(spec.source.repo, gitHosts);
+  return repository instanceof RepositoryError ? repository : markPrivate(repository, spec.source.private);
+}
+
 /** Takes the snapshot of an app. @throws StallingError if its spec cannot be read */
 export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, now: Date, dataKey: string): Snapshot {
   const { caches, config, polls, probes, pages } = sources;
@@ -74,7 +80,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     app,
     now,
     config,
-    repository: readRepository(app.spec.source.repo, config.gitHosts),
+    repository: readSource(app, config),
     poll: polls.take(key, identifySource(app)),
     idle: readIdleView(sources, app, now),
     probe: maskProbe(probes.take(key, formatProbeIdentity(app.status?.answer?.template)), app, config),

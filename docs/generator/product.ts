@@ -81,6 +81,7 @@ function assemble(): Product {
       logStreams: 1,
       submit: () => Promise.reject(new Error('not called')),
       openLog: () => Promise.reject(new Error('not called')),
+      identifyAuthor: () => Promise.reject(new Error('not called')),
       metrics: createSubmitMetrics(registry),
     }),
     author: {

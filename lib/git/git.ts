@@ -1,8 +1,12 @@
 // Runs git on repositories of unknown origin, through simple-git: hardened, and within bounds of memory, output and time.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { simpleGit, type SimpleGitOptions } from 'simple-git';
 import { OutputTail, buildChildEnvironment } from '../child-process.ts';
 import type { Repository } from '../repository.ts';
+import { type DeployKeys, deriveDeployKey, findSshRemote } from './deploy-keys.ts';
 import { createReadToken, toRepositoryPath } from './read-token.ts';
 
 /** What git may reach and use. */
@@ -17,6 +21,8 @@ export interface GitBounds {
   readonly fileBytes?: number | undefined;
   /** Sent to this address and to no other. */
   readonly credential?: { readonly url: string; readonly token: string } | undefined;
+  /** Allows SSH with this key, to servers that have one of these host keys, and no other protocol. */
+  readonly ssh?: { readonly privateKey: string; readonly knownHosts: string } | undefined;
   /** Where the repository's own data is kept; default: found from the folder that git runs in. */
   readonly gitFolder?: string | undefined;
 }
@@ -49,13 +55,26 @@ export type Git = (args: readonly string[], options?: GitRunOptions) => Promise<
 
 /** Creates a hardened git for one folder. */
 export function createGit(options: GitOptions): Git {
-  return (args, runOptions = {}) => {
+  return async (args, runOptions = {}) => {
     const { fileBytes = options.fileBytes } = runOptions;
-    return run(args, { ...options, fileBytes }, runOptions);
+    const { ssh } = options;
+    if (ssh === undefined) return run(args, { ...options, fileBytes }, runOptions);
+    // ssh reads its key from a file alone. Nothing is kept between two runs.
+    const folder = await mkdtemp(join(tmpdir(), 'moorage-ssh-'));
+    try {
+      await writeFile(join(folder, 'key'), ssh.privateKey, { mode: 0o600 });
+      await writeFile(join(folder, 'known_hosts'), ssh.knownHosts, { mode: 0o600 });
+      return await run(args, { ...options, fileBytes, sshFolder: folder }, runOptions);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
   };
 }
 
-async function run(args: readonly string[], options: GitOptions, runOptions: GitRunOptions): Promise<GitResult> {
+/** A run with the folder of its SSH key, if it may use SSH. */
+type BoundRun = GitOptions & { readonly sshFolder?: string };
+
+async function run(args: readonly string[], options: BoundRun, runOptions: GitRunOptions): Promise<GitResult> {
   const { signal, onStdout, keepBytes = 64 * 1024 } = runOptions;
   signal?.throwIfAborted();
   const stop = new AbortController();
@@ -96,8 +115,8 @@ async function run(args: readonly string[], options: GitOptions, runOptions: Git
 }
 
 /** The environment of git. Only variables on the allow-list are inherited. */
-function buildEnvironment(bounds: GitBounds): Record<string, string> {
-  const { insecure, memoryBytes, fileBytes, gitFolder } = bounds;
+function buildEnvironment(bounds: BoundRun): Record<string, string> {
+  const { insecure, memoryBytes, fileBytes, gitFolder, sshFolder } = bounds;
   return {
     ...buildChildEnvironment(),
     XDG_CONFIG_HOME: '/nonexistent',
@@ -109,29 +128,48 @@ function buildEnvironment(bounds: GitBounds): Record<string, string> {
     GIT_TERMINAL_PROMPT: '0',
     GIT_ASKPASS: '/bin/false',
     SSH_ASKPASS: '/bin/false',
-    GIT_SSH_COMMAND: '/bin/false',
+    GIT_SSH_COMMAND: sshFolder === undefined ? '/bin/false' : formatSshCommand(sshFolder),
+    GIT_SSH_VARIANT: 'ssh',
     GIT_LFS_SKIP_SMUDGE: '1',
     GIT_NO_LAZY_FETCH: '1',
     GIT_NO_REPLACE_OBJECTS: '1',
     GIT_OPTIONAL_LOCKS: '0',
-    GIT_ALLOW_PROTOCOL: insecure ? 'https:http' : 'https',
+    GIT_ALLOW_PROTOCOL: sshFolder !== undefined ? 'ssh' : insecure ? 'https:http' : 'https',
     ...(gitFolder === undefined ? {} : { GIT_DIR: gitFolder }),
     ...(memoryBytes === undefined ? {} : { GIT_MEMORY_BYTES: String(Math.ceil(memoryBytes)) }),
     ...(fileBytes === undefined ? {} : { GIT_FILE_BYTES: String(Math.ceil(fileBytes)) }),
   };
 }
 
+/** Everything that ssh may do, since it would read the rest from files of the machine. git passes this to a shell. */
+function formatSshCommand(folder: string): string {
+  const options = [
+    ...['BatchMode=yes', 'RequestTTY=no', 'LogLevel=ERROR', 'ConnectTimeout=15'],
+    ...['ServerAliveInterval=10', 'ServerAliveCountMax=3'],
+    // The server is the one with this key, whatever address its name has.
+    ...['StrictHostKeyChecking=yes', `UserKnownHostsFile=${folder}/known_hosts`, 'GlobalKnownHostsFile=/dev/null'],
+    ...['KnownHostsCommand=none', 'CheckHostIP=no', 'VerifyHostKeyDNS=no', 'UpdateHostKeys=no'],
+    // This key alone.
+    ...[`IdentityFile=${folder}/key`, 'IdentitiesOnly=yes', 'IdentityAgent=none', 'PreferredAuthentications=publickey'],
+    // The server gets nothing of this machine.
+    ...['ClearAllForwardings=yes', 'ForwardAgent=no', 'ForwardX11=no', 'PermitLocalCommand=no', 'Tunnel=no'],
+    ...['ControlMaster=no', 'ControlPath=none', 'ProxyCommand=none', 'CanonicalizeHostname=no', 'HashKnownHosts=no'],
+  ];
+  return ['ssh', '-F', 'none', ...options.map((option) => `-o '${option}'`)].join(' ');
+}
+
 /**
  * Options of simple-git. It rejects variables and configuration that can be used against its user. Those that harden git
  * are named here, so that simple-git accepts them.
  */
-function buildOptions(bounds: GitBounds): Partial<SimpleGitOptions> {
+function buildOptions(bounds: BoundRun): Partial<SimpleGitOptions> {
   const { bytesPerSecond, seconds } = bounds.slowTransfer;
   return {
     binary: ['/bin/sh', fileURLToPath(new URL('bounded-git.sh', import.meta.url))],
     config: [
       ...config,
       ...(bounds.insecure ? ['protocol.http.allow=always'] : []),
+      ...(bounds.sshFolder === undefined ? [] : ['protocol.ssh.allow=always']),
       ...buildAuthorization(bounds),
       `http.lowSpeedLimit=${bytesPerSecond}`,
       `http.lowSpeedTime=${seconds}`,
@@ -220,15 +258,43 @@ export interface References {
   readonly symbolic: ReadonlyMap<string, string>;
 }
 
+/** What repositories are read with that not everybody may read. */
+export interface GitAccess {
+  /** Makes tokens for the git server inside the cluster. */
+  readonly readSecret?: string | undefined;
+  /** Absent: there are no private repositories. */
+  readonly deployKeys?: DeployKeys | undefined;
+}
+
+/** Where git reads a repository, and with what. */
+export type GitRemote = { readonly url: string } & Pick<GitBounds, 'insecure' | 'credential' | 'ssh'>;
+
 /**
- * The references of these full names, as far as the repository has them. `readSecret` makes tokens for the git server
- * inside the cluster.
+ * Resolves how git reads a repository until `expires`: over SSH with its deploy key if it is private.
+ * @throws Error if it is private, and this installation has no deploy key for it
+ */
+export function resolveRemote(repository: Repository, access: GitAccess, expires: Date): GitRemote {
+  const { cloneUrl: url, insecure } = repository;
+  if (repository.isPrivate !== true)
+    return { url, insecure, credential: createCredential(repository, access.readSecret, expires) };
+  const { deployKeys } = access;
+  const remote = deployKeys && findSshRemote(repository, deployKeys.hostKeys);
+  if (deployKeys === undefined || remote === undefined)
+    throw new Error(
+      `this installation has no SSH host key of ${repository.host}, so private repositories cannot be read`,
+    );
+  const { privateKey } = deriveDeployKey(repository, deployKeys.secret);
+  return { url: remote.url, insecure: false, ssh: { privateKey, knownHosts: remote.knownHosts } };
+}
+
+/**
+ * The references of these full names, as far as the repository has them.
  * @throws Error with the message of git
  */
 export async function listReferences(
   repository: Repository,
   names: readonly string[],
-  readSecret?: string,
+  access?: GitAccess,
 ): Promise<References> {
   const [commits, symbolic] = [new Map<string, string>(), new Map<string, string>()];
   await scanReferences(
@@ -238,13 +304,13 @@ export async function listReferences(
       if (value.startsWith('ref: ')) symbolic.set(name, value.slice(5));
       else if (isCommitId(value)) commits.set(name, value);
     },
-    { readSecret, maximumBytes: outputLimit },
+    { access, maximumBytes: outputLimit },
   );
   return { commits, symbolic };
 }
 
 export interface ScanOptions {
-  readonly readSecret?: string | undefined;
+  readonly access?: GitAccess | undefined;
   /** Of what the server lists; more is an error. */
   readonly maximumBytes: number;
 }
@@ -258,17 +324,12 @@ export async function scanReferences(
   repository: Repository,
   patterns: readonly string[],
   accept: (value: string, name: string) => void,
-  { readSecret, maximumBytes }: ScanOptions,
+  { access = {}, maximumBytes }: ScanOptions,
 ): Promise<void> {
-  const git = createGit({
-    folder: '/',
-    insecure: repository.insecure,
-    slowTransfer: { bytesPerSecond: 1, seconds: 10 },
-    credential: createCredential(repository, readSecret, new Date(Date.now() + 2 * timeoutMs)),
-    memoryBytes,
-  });
+  const { url, ...bounds } = resolveRemote(repository, access, new Date(Date.now() + 2 * timeoutMs));
+  const git = createGit({ folder: '/', slowTransfer: { bytesPerSecond: 1, seconds: 10 }, memoryBytes, ...bounds });
   let [received, rest] = [0, ''];
-  const { code, stderr } = await git(['ls-remote', '--symref', '--', repository.cloneUrl, ...patterns], {
+  const { code, stderr } = await git(['ls-remote', '--symref', '--', url, ...patterns], {
     signal: AbortSignal.timeout(timeoutMs),
     onStdout(chunk) {
       received += chunk.length;

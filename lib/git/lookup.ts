@@ -9,11 +9,29 @@ import { isSameSecret } from '../sealed-text.ts';
 /** Path on the operator's internal port. */
 export const lookupPath = '/repository';
 
+/**
+ * How a repository is read: `public` over https, `private` over SSH with its deploy key. `either` tries the second if the
+ * first finds none. `none`: its server is not asked, and the answer has the deploy key alone.
+ */
+export type LookupVia = z.infer<typeof lookupVia>;
+const lookupVia = z.enum(['public', 'private', 'either', 'none']);
+
 const lookupRequest = z.strictObject({
   repo: z.string().max(512),
+  via: lookupVia.default('public'),
   /** Whether the answer names the author keys. */
   keys: z.boolean().default(false),
 });
+export type LookupQuery = Omit<z.output<typeof lookupRequest>, 'repo'>;
+
+/** The public half of a deploy key, for a person who adds it to a repository. */
+const offeredKey = z.object({
+  publicKey: z.string(),
+  fingerprint: z.string(),
+  /** Where its forge takes it; absent: not known. */
+  page: z.string().optional(),
+});
+export type OfferedKey = z.output<typeof offeredKey>;
 
 /** The git server's response: the newest commit, or why there is none. If `final`, a retry does not help. */
 export const lookupAnswer = z.discriminatedUnion('ok', [
@@ -22,10 +40,20 @@ export const lookupAnswer = z.discriminatedUnion('ok', [
     commit: z.string(),
     /** What HEAD points to, like refs/heads/main; HEAD itself if the server does not say. */
     reference: z.string(),
+    /** It was read with its deploy key. */
+    isPrivate: z.boolean().optional(),
     /** Hashes of the author keys in the newest commit; absent if they were not requested or cannot be read. */
     authorKeys: z.array(z.string()).optional(),
   }),
-  z.object({ ok: z.literal(false), rule: z.string(), message: z.string(), fix: z.string(), final: z.boolean() }),
+  z.object({
+    ok: z.literal(false),
+    rule: z.string(),
+    message: z.string(),
+    fix: z.string(),
+    final: z.boolean(),
+    /** The key that would open it, if it is private; absent: this installation has none for its server. */
+    deployKey: offeredKey.optional(),
+  }),
 ]);
 export type LookupAnswer = z.output<typeof lookupAnswer>;
 
@@ -33,7 +61,7 @@ export interface LookupListenerOptions {
   readonly token: string;
   readonly hosts: GitHosts;
   /** Asks the git server. Never rejects. */
-  readonly resolve: (repository: Repository, keys: boolean) => Promise<LookupAnswer>;
+  readonly resolve: (repository: Repository, query: LookupQuery) => Promise<LookupAnswer>;
   /** Maximum concurrent lookups; others wait. */
   readonly limit: number;
   /** How long a lookup may wait for its turn; default 10 s, after which {@link createLookupClient} has given up. */
@@ -57,14 +85,14 @@ export function createLookupListener({
   const waiting: (() => void)[] = [];
   let running = 0;
 
-  async function resolveInTurn(repository: Repository, keys: boolean): Promise<LookupAnswer> {
+  async function resolveInTurn(repository: Repository, query: LookupQuery): Promise<LookupAnswer> {
     const askedAt = performance.now();
     if (running < limit) running += 1;
     else await new Promise<void>((begin) => waiting.push(begin));
     try {
       // Otherwise lookups on a slow server, which nobody waits for any more, would hold up those that come after them.
       if (performance.now() - askedAt > patienceMs) throw new Error('the caller has given up');
-      return await resolve(repository, keys);
+      return await resolve(repository, query);
     } finally {
       const begin = waiting.shift();
       if (begin === undefined) running -= 1;
@@ -82,11 +110,13 @@ export function createLookupListener({
     // Only allowed hosts, whatever the caller says, so that a compromised API can reach no other.
     const repository = readRepository(parsed.data.repo, hosts);
     if (repository instanceof RepositoryError) return [400];
-    const { keys } = parsed.data;
-    const subject = `${repository.url} ${keys}`;
+    const { repo: _repo, ...query } = parsed.data;
+    // No server is asked, so nothing is slow, and who asks for keys holds up nobody.
+    if (query.via === 'none') return [200, await resolve(repository, query)];
+    const subject = `${repository.url} ${query.via} ${query.keys}`;
     const pending = lookups.get(subject);
     if (pending === undefined && waiting.length >= maximumWaiting) return [503];
-    const lookup = pending ?? resolveInTurn(repository, keys).finally(() => lookups.delete(subject));
+    const lookup = pending ?? resolveInTurn(repository, query).finally(() => lookups.delete(subject));
     lookups.set(subject, lookup);
     return [200, await lookup];
   }
@@ -115,7 +145,8 @@ export interface LookupClientOptions {
 }
 
 /**
- * Looks up the newest commit of a repository, and the author keys in it if `keys` is set.
+ * Looks up the newest commit of a repository, and the author keys in it if `keys` is set. Unless `via` says otherwise, it is
+ * read as the repository says, publicly or with its deploy key.
  *
  * @throws Error if the operator does not answer in time
  */
@@ -123,12 +154,12 @@ export function createLookupClient({
   operatorUrl,
   token,
   timeoutMs = answerMs,
-}: LookupClientOptions): (repository: Repository, keys?: boolean) => Promise<LookupAnswer> {
-  return async ({ cloneUrl }, keys = false) => {
+}: LookupClientOptions): (repository: Repository, query?: Partial<LookupQuery>) => Promise<LookupAnswer> {
+  return async ({ cloneUrl, isPrivate = false }, query = {}) => {
     const response = await fetch(new URL(lookupPath, operatorUrl), {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ repo: cloneUrl, keys }),
+      body: JSON.stringify({ repo: cloneUrl, via: isPrivate ? 'private' : 'public', ...query }),
       signal: AbortSignal.timeout(timeoutMs),
     });
     if (!response.ok) throw new Error(`the operator answered ${response.status}`);

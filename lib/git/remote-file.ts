@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Repository } from '../repository.ts';
-import { createCredential, createGit, type GitResult } from './git.ts';
+import { createGit, type GitAccess, type GitResult, resolveRemote } from './git.ts';
 
 const timeoutMs = 20_000;
 const memoryBytes = 192 * 1024 * 1024;
@@ -17,8 +17,7 @@ export interface FileQuery {
   /** At the top of the repository. */
   readonly name: string;
   readonly maximumBytes: number;
-  /** Makes tokens for the git server inside the cluster. */
-  readonly readSecret?: string | undefined;
+  readonly access?: GitAccess | undefined;
 }
 
 /**
@@ -27,14 +26,14 @@ export interface FileQuery {
  * @throws Error with the message of git
  */
 export async function readRemoteFile(query: FileQuery): Promise<string | undefined> {
-  const { repository, commit, name, maximumBytes, readSecret } = query;
+  const { repository, commit, name, maximumBytes, access = {} } = query;
   const folder = await mkdtemp(join(tmpdir(), 'moorage-file-'));
   const signal = AbortSignal.timeout(timeoutMs);
   try {
+    const { url, ...bounds } = resolveRemote(repository, access, new Date(Date.now() + 2 * timeoutMs));
     const git = createGit({
-      ...{ folder, gitFolder: folder, insecure: repository.insecure, memoryBytes, fileBytes: maximumPackBytes },
+      ...{ folder, gitFolder: folder, memoryBytes, fileBytes: maximumPackBytes, ...bounds },
       slowTransfer: { bytesPerSecond: 1, seconds: 10 },
-      credential: createCredential(repository, readSecret, new Date(Date.now() + 2 * timeoutMs)),
     });
     const run = async (args: readonly string[]): Promise<GitResult> => {
       const result = await git(args, { signal });
@@ -44,7 +43,7 @@ export async function readRemoteFile(query: FileQuery): Promise<string | undefin
     const fetch = (object: string, filter: readonly string[]): Promise<GitResult> =>
       run([
         ...['fetch', '--quiet', '--no-tags', '--no-recurse-submodules', '--depth=1'],
-        ...[...filter, '--', repository.cloneUrl, object],
+        ...[...filter, '--', url, object],
       ]);
     await run([
       ...['init', '--quiet', '--bare', '--template='],

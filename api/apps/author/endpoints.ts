@@ -8,7 +8,7 @@ import { createAuthorKey, ownershipFile } from '../../../lib/ownership-file.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
 import { type CallContext, clusterUnavailable, defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { type App, type AppIndex, getApp, readRepository } from '../hosted-apps.ts';
-import { describeStatus, resolveUrl } from '../status-view.ts';
+import { describeStatus, isPrivate, resolveUrl } from '../status-view.ts';
 import { actionProblems, readingProblems, unknownApp } from '../problems.ts';
 import { type ActionName, type AuthorAccess, formatAppKeyLine } from './access.ts';
 import type { AuditEntry, AuditLog } from './audit.ts';
@@ -134,6 +134,7 @@ const ownControl = z.object({
 export const ownAppView = z.object({
   slug: z.string(),
   repository: z.string(),
+  private: z.boolean().describe('Whether the repository is private, and read with its deploy key.'),
   status: z.enum(['live', 'in_pipeline', 'rejected']),
   message: z.string().describe('The status in a sentence.'),
   url: z.string(),
@@ -175,6 +176,7 @@ export function toAppView(app: App, site: AppsSite): Omit<z.input<typeof ownAppV
   return {
     slug: app.metadata.name,
     repository: readRepository(app).url,
+    private: isPrivate(app),
     status: status.status,
     message: describeStatus(status, url, app.status?.source?.commit),
     url,

@@ -2,7 +2,8 @@
 import type { AppsSite } from '../../../crds/names.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
 import type { LedgerHandle, OpenLedger } from '../../billing/index.ts';
-import type { Endpoint } from '../../http/index.ts';
+import { Problem } from '../../../lib/problem.ts';
+import type { CallContext, Endpoint } from '../../http/index.ts';
 import type { Fetcher } from '../../tools/index.ts';
 import type { App, AppIndex } from '../hosted-apps.ts';
 import { createForgeTokenEndpoints } from '../commit-statuses/endpoints.ts';
@@ -21,6 +22,7 @@ import type { WriteControl } from './control.ts';
 import { createDeletionEndpoints } from './deletion.ts';
 import { createDomainEndpoints } from './domains.ts';
 import { type AuthorServices, createAuthorAppEndpoints } from './endpoints.ts';
+import { appPrivate } from '../problems.ts';
 import { createFigureEndpoints } from './figures.ts';
 import { createPreviewEndpoint } from './previews.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
@@ -77,6 +79,8 @@ export interface AuthorSideOptions {
 
 export interface AuthorSide {
   readonly endpoints: readonly Endpoint[];
+  /** @throws Problem as AuthorAccess.identify */
+  readonly identifyAuthor: (slug: string, context: CallContext, what: 'status' | 'log') => Promise<unknown>;
   /** undefined without providers. */
   readonly signIn: SignIn | undefined;
   /** Begins to notice and deliver events. Call it once the cache has every app. */
@@ -90,7 +94,10 @@ const recordMs = 5_000;
 /** @param cluster undefined without one: then there are no endpoints */
 export function startAuthorSide(cluster: AuthorCluster | undefined, site: AuthorSideOptions): AuthorSide {
   if (cluster === undefined) {
-    return { endpoints: [], signIn: undefined, start: () => undefined, stop: () => Promise.resolve() };
+    const identifyAuthor = (): Promise<never> =>
+      Promise.reject(new Problem(appPrivate, 'This installation has no authors, so nobody may read this.'));
+    const nothing = { start: () => undefined, stop: () => Promise.resolve() };
+    return { endpoints: [], identifyAuthor, signIn: undefined, ...nothing };
   }
   const options = { ...site, ...cluster };
   const { lookUpKeys, writeControl, apps, baseUrl, secret, deleteGraceMs, ledger, log } = options;
@@ -138,6 +145,8 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
           times: options.notificationTimes,
         });
   return {
+    identifyAuthor: (slug, context, what) =>
+      access.identify(slug, context, what === 'log' ? 'readAppLog' : 'getOwnApp'),
     signIn: providers.length === 0 ? undefined : signIn,
     endpoints: applyPermissions([
       ...createAuthorAppEndpoints(services),

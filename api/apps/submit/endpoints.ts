@@ -2,8 +2,16 @@
 import { z } from 'zod';
 import { Registry, Counter, Gauge } from 'prom-client';
 import { Problem } from '../../../lib/problem.ts';
-import { parseAddress, RepositoryError, type GitHosts, type Repository } from '../../../lib/repository.ts';
 import {
+  parseAddress,
+  readRepository,
+  RepositoryError,
+  type GitHosts,
+  type Repository,
+} from '../../../lib/repository.ts';
+import { ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
+import {
+  type CallContext,
   clusterUnavailable,
   defineEndpoint,
   eventStreamType,
@@ -17,9 +25,13 @@ import { ownershipFile, sealContact } from '../../../lib/ownership-file.ts';
 import type { SubmittedAddress, Submission, SubmissionResult } from './submit-app.ts';
 import { findApp, findNewApp, type AppIndex, type App, createAppIndex, appIndexers } from '../hosted-apps.ts';
 import { follow, type OpenLog } from './follow-log.ts';
-import { type LinkBase, statusView, type StatusView, toStatusView } from '../status-view.ts';
+import { isPrivate, type LinkBase, type Reader, statusView, type StatusView, toStatusView } from '../status-view.ts';
 import {
+  appKeyRequired,
+  appPrivate,
   beingRemoved,
+  missingScope,
+  noDeployKey,
   notSubmitted,
   platformFull,
   repositoryNotFound,
@@ -27,6 +39,7 @@ import {
   tooManyApps,
   tooManyStreams,
   tooManySubmissions,
+  tooManyWrongKeys,
   noCluster,
 } from '../problems.ts';
 import {
@@ -39,6 +52,7 @@ import {
   type Writer,
 } from './log-stream.ts';
 import { createStore } from '../../../lib/kubernetes/index.ts';
+import type { LookupAnswer } from '../../../lib/git/lookup.ts';
 
 export interface SubmitServices {
   readonly apps: AppIndex;
@@ -49,6 +63,13 @@ export interface SubmitServices {
   /** Seals ownership tokens; without it, none are issued. */
   readonly ownershipSecret?: string | undefined;
   readonly openLog: OpenLog;
+  /**
+   * Identifies the author of an app, or a holder of a token that may read its source, or its logs.
+   * @throws Problem (app-private, missing-scope, …)
+   */
+  readonly identifyAuthor: (slug: string, context: CallContext, what: 'status' | 'log') => Promise<unknown>;
+  /** Asks the operator for a deploy key; absent: there are none. */
+  readonly lookUp?: ((repository: Repository, query: { readonly via: 'none' }) => Promise<LookupAnswer>) | undefined;
   /** Why an app's operations cannot be used. Default: nothing is known of them. */
   readonly findOperationsFault?: (slug: string) => string | undefined;
   /** Maximum concurrent log streams. */
@@ -116,7 +137,12 @@ const hostQuery = z.strictObject({
 });
 
 export function createSubmitEndpoints(services: SubmitServices): Endpoint[] {
-  return [createSubmitEndpoint(services), createStatusEndpoint(services), createLogEndpoint(services)];
+  return [
+    createSubmitEndpoint(services),
+    createStatusEndpoint(services),
+    createLogEndpoint(services),
+    createDeployKeyEndpoint(services),
+  ];
 }
 
 function createSubmitEndpoint(services: SubmitServices): Endpoint {
@@ -132,6 +158,7 @@ function createSubmitEndpoint(services: SubmitServices): Endpoint {
       'Its git server is checked first: nothing is created for a repository that cannot be read. ' +
       'Submitting the same repository again does not create a second app: the response has its current status, and the repository is checked for a new commit immediately. ' +
       'If the app was rejected, submitting it again also retries it, with the same commit if there is no newer one. Each retry of a commit waits twice as long as the previous one, from a minute to a day; retry_at is the time. ' +
+      'A private repository is submitted with any of its addresses: the problem repository-not-found has its deploy key, which you add at the forge with read access before you submit it again. ' +
       'contact and note come from the first submitter: moorage.yaml in the repository overrides both, and ownership in the response explains how an author can provide a contact that is not public. ' +
       'An Idempotency-Key is not needed.',
     body: submission,
@@ -212,20 +239,36 @@ function createStatusEndpoint(services: SubmitServices): Endpoint {
     tag: 'submit',
     summary: 'Get the status of a submitted repository',
     description:
-      'live: the app is reachable at url. in_pipeline: the current stage, its start and the position in the build queue. rejected: the reason, with rule, file, line and fix.',
+      'live: the app is reachable at url. in_pipeline: the current stage, its start and the position in the build queue. rejected: the reason, with rule, file, line and fix. Of a private repository, only who sends an author key, or a token with the scope `read`, gets what is read from its source.',
     params: repositoryPath,
     query: hostQuery,
     output: statusView,
     outputDescription: 'The status.',
     problems: [notSubmitted],
-    async handler({ params, query }) {
-      return toAuthorView(await findNewApp(services.apps, services.hosts, { ...params, ...query }), services);
+    async handler({ params, query }, context) {
+      const app = await findNewApp(services.apps, services.hosts, { ...params, ...query });
+      return toAuthorView(app, services, await identifyReader(app, services, context));
     },
   });
 }
 
-function toAuthorView(app: App, services: SubmitServices): StatusView {
-  const view = toStatusView(app, toLinkBase(services));
+/**
+ * Who reads the status of a private repository. With a key that does not open it, or not yet, that is anyone, as without
+ * one: a program sends its key to find out.
+ */
+async function identifyReader(app: App, services: SubmitServices, context: CallContext): Promise<Reader> {
+  if (!isPrivate(app) || !context.headers.has('authorization')) return 'anyone';
+  return services.identifyAuthor(app.metadata.name, context, 'status').then(
+    () => 'author',
+    (error: unknown) => {
+      if (error instanceof Problem) return 'anyone';
+      throw error;
+    },
+  );
+}
+
+function toAuthorView(app: App, services: SubmitServices, reader: Reader): StatusView {
+  const view = toStatusView(app, toLinkBase(services), reader);
   const fault = view.status === 'live' ? services.findOperationsFault?.(app.metadata.name) : undefined;
   return fault === undefined ? view : { ...view, operations_fault: fault };
 }
@@ -236,7 +279,13 @@ function createLogEndpoint(services: SubmitServices): Endpoint {
     metrics.streams.set(taken);
   });
   const createWriter = ({ mediaType }: RequestContext): Writer =>
-    mediaType === plainTextType ? createTextWriter(toLinkBase(services)) : createEventWriter(toLinkBase(services));
+    mediaType === plainTextType
+      ? createTextWriter(toLinkBase(services), 'author')
+      : createEventWriter(toLinkBase(services), 'author');
+  /** The log of a public repository is public, and says what the status says to its author. */
+  const assertReadable = async (app: App, context: CallContext): Promise<void> => {
+    if (isPrivate(app)) await services.identifyAuthor(app.metadata.name, context, 'log');
+  };
   return defineEndpoint({
     method: 'GET',
     path: '/api/submit-status/{owner}/{name}/log',
@@ -246,27 +295,76 @@ function createLogEndpoint(services: SubmitServices): Endpoint {
     description:
       'Server-sent events: `stage` and `end` (the status), `log` ({"stage", "line"}), and `gone` if the log is no longer available. ' +
       'Attaches to a running build, replays the log of a finished build while it is available, and resumes after Last-Event-ID. ' +
-      'Send Accept: text/plain to get the log as text.',
+      'Send Accept: text/plain to get the log as text. The log of a private repository needs an author key, or a token with the scope `logs`.',
     params: repositoryPath,
     query: hostQuery,
     output: z.string(),
     outputDescription: 'The log, from its beginning until the build ends.',
     produces: [eventStreamType, plainTextType],
-    problems: [notSubmitted, tooManyStreams],
+    problems: [
+      ...[notSubmitted, tooManyStreams],
+      ...[appKeyRequired, appPrivate, missingScope, tooManyWrongKeys, ledgerUnconfigured, ledgerUnavailable],
+    ],
     // HEAD opens no log and takes no slot.
-    head({ params, query }, context) {
-      findApp(apps, hosts, { ...params, ...query });
+    async head({ params, query }, context) {
+      await assertReadable(findApp(apps, hosts, { ...params, ...query }), context);
       const { contentType } = createWriter(context);
-      return Promise.resolve(new Response(null, { headers: { ...streamHeaders, 'content-type': contentType } }));
+      return new Response(null, { headers: { ...streamHeaders, 'content-type': contentType } });
     },
     async handler({ params, query }, context) {
       const app = await findNewApp(apps, hosts, { ...params, ...query });
+      await assertReadable(app, context);
       // Rejects here, while a status can still be sent. The slot is taken at the first byte.
       slots.check(context.caller().hash);
       const after = context.headers.get('last-event-id') ?? undefined;
       const open = (signal: AbortSignal): ReturnType<typeof follow> =>
         follow(app.metadata.name, { apps, openLog, retryMs, signal, after });
       return streamLog({ slots, writer: createWriter(context), keepaliveMs, open }, context);
+    },
+  });
+}
+
+export const deployKeyView = z.object({
+  repo: z.string().describe('URL of the repository.'),
+  public_key: z
+    .string()
+    .describe('Add it to the repository at its forge, with read access only. It opens no other repository.'),
+  fingerprint: z.string().describe('As the forge shows it.'),
+  page: z.string().optional().describe('Where the forge takes it, if that is known.'),
+});
+
+function createDeployKeyEndpoint({ hosts, lookUp }: SubmitServices): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: '/api/deploy-keys/{owner}/{name}',
+    operation: 'getDeployKey',
+    tag: 'submit',
+    summary: 'Get the deploy key of a private repository',
+    description:
+      'The public half of the key with which this installation reads the repository, if it is private. Add it at the forge with read access, and submit the repository: it is then read over SSH, and nothing of its source is public. Every repository has its own key, which is the same each time. Remove it at the forge to end the access.',
+    params: repositoryPath,
+    query: hostQuery,
+    output: deployKeyView,
+    outputDescription: 'The key. It is worth nothing until the repository has it.',
+    problems: [noDeployKey, clusterUnavailable],
+    async handler({ params: { owner, name }, query: { host = hosts.allowed[0] ?? '' } }) {
+      const scheme = hosts.insecure.includes(host.toLowerCase()) ? 'http' : 'https';
+      const repository = readRepository(`${scheme}://${host}/${owner}/${name}`, hosts);
+      if (repository instanceof RepositoryError)
+        throw createValidationProblem([
+          { in: 'path', field: 'owner, name', message: `is not accepted: ${repository.message}`, fix: repository.fix },
+        ]);
+      const answer = await lookUp?.(repository, { via: 'none' }).catch(() => {
+        throw new Problem(clusterUnavailable, 'The operator did not answer in time. Try again in a minute.');
+      });
+      const key = answer?.ok === false ? answer.deployKey : undefined;
+      if (key === undefined)
+        throw new Problem(
+          noDeployKey,
+          `This installation reads no private repositories of ${repository.host}. The operator of this installation can set git.sshHostKeys.`,
+        );
+      return { repo: repository.url, public_key: key.publicKey, fingerprint: key.fingerprint, page: key.page };
     },
   });
 }
@@ -303,6 +401,7 @@ export function createSubmitWithoutCluster(baseUrl: string): Endpoint[] {
     logStreams: 1,
     submit: rejectCall,
     openLog: rejectCall,
+    identifyAuthor: rejectCall,
     metrics: createSubmitMetrics(new Registry()),
   });
   return described.map((endpoint) => ({ ...endpoint, problems: [noCluster], run: rejectCall, call: rejectCall }));

@@ -2,7 +2,7 @@
 import { eventStreamType, readWithSilence, type RequestContext } from '../../http/index.ts';
 import type { FollowEvent } from './follow-log.ts';
 import { toHarmlessText } from '../../../lib/harmless-text.ts';
-import { type LinkBase, type StatusView, toStatusView } from '../status-view.ts';
+import { type LinkBase, type Reader, type StatusView, toStatusView } from '../status-view.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { tooManyStreams } from '../problems.ts';
 
@@ -19,7 +19,7 @@ export interface Writer<Event = FollowEvent> {
 const goneNote = 'The log of this build is no longer available: its pod was deleted.';
 
 /** Writes server-sent events: `stage` and `end` carry the status, `log` a stage and a line, `gone` a message. */
-export function createEventWriter(linkBase: LinkBase): Writer {
+export function createEventWriter(linkBase: LinkBase, reader: Reader): Writer {
   const formatFrame = (event: string, data: unknown, id?: string): string =>
     `event: ${event}\n${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
   return {
@@ -28,7 +28,7 @@ export function createEventWriter(linkBase: LinkBase): Writer {
     write(event) {
       switch (event.type) {
         case 'stage':
-          return formatFrame('stage', shortenView(toStatusView(event.app, linkBase)));
+          return formatFrame('stage', shortenView(toStatusView(event.app, linkBase, reader)));
         case 'log':
           return formatFrame('log', { stage: event.stage, line: event.line }, event.at);
         case 'gone':
@@ -38,7 +38,7 @@ export function createEventWriter(linkBase: LinkBase): Writer {
             'end',
             event.app === undefined
               ? { status: 'removed', message: 'The app was deleted.' }
-              : shortenView(toStatusView(event.app, linkBase)),
+              : shortenView(toStatusView(event.app, linkBase, reader)),
           );
       }
     },
@@ -46,7 +46,7 @@ export function createEventWriter(linkBase: LinkBase): Writer {
 }
 
 /** Writes plain text: the log lines unchanged, and comments after a `#`. */
-export function createTextWriter(linkBase: LinkBase): Writer {
+export function createTextWriter(linkBase: LinkBase, reader: Reader): Writer {
   let stage = '';
   return {
     contentType: `${plainTextType}; charset=utf-8`,
@@ -54,7 +54,7 @@ export function createTextWriter(linkBase: LinkBase): Writer {
     write(event) {
       switch (event.type) {
         case 'stage':
-          return `# ${toHarmlessText(toStatusView(event.app, linkBase).message)}\n`;
+          return `# ${toHarmlessText(toStatusView(event.app, linkBase, reader).message)}\n`;
         case 'log': {
           const heading = event.stage === stage ? '' : `# ${event.stage}\n`;
           stage = event.stage;
@@ -63,7 +63,9 @@ export function createTextWriter(linkBase: LinkBase): Writer {
         case 'gone':
           return `# ${goneNote}\n`;
         case 'end':
-          return event.app === undefined ? '# The app was deleted.\n' : formatEnd(toStatusView(event.app, linkBase));
+          return event.app === undefined
+            ? '# The app was deleted.\n'
+            : formatEnd(toStatusView(event.app, linkBase, reader));
       }
     },
   };

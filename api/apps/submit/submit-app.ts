@@ -34,6 +34,8 @@ export interface Submission {
   readonly branch?: string | undefined;
   readonly contact?: string | undefined;
   readonly note?: string | undefined;
+  /** It was read with its deploy key. */
+  readonly isPrivate?: boolean;
   /** Hashes of the caller and of the network. */
   readonly caller: string;
   readonly network: string;
@@ -160,6 +162,23 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
     return true;
   }
 
+  /** Asks the git server where that is not known already. @returns whether it was read with its deploy key */
+  async function checkSource(submission: Submission, cached: App | undefined): Promise<boolean> {
+    const isKnown = cached !== undefined && submission.branch === undefined && !isLost(cached);
+    const checked = isKnown ? undefined : await options.checkRepository?.(submission, submission.network);
+    return checked?.isPrivate === true;
+  }
+
+  /** Marks an app as private whose repository was public before. The admission policy forbids the opposite. */
+  async function closeSource(app: App): Promise<App> {
+    if (app.spec.source.private === true) return app;
+    const patch = { spec: { source: { private: true } } };
+    return client.patch(hostedApps, { namespace, name: app.metadata.name }, patch, {
+      type: 'application/merge-patch+json',
+      fieldManager,
+    });
+  }
+
   /** Starts a new pipeline of the commit that was rejected, or of a newer one if there is one. */
   async function retry(cached: App): Promise<SubmissionResult> {
     const app = (await client.get(hostedApps, { namespace, name: cached.metadata.name })) ?? cached;
@@ -194,12 +213,11 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
     const cached = apps.findByRepository(hash);
     // Outside the queue, because a git server may be slow. Limits come first, so that no git server is queried in vain.
     if (cached === undefined) assertWithinLimits(apps, [...unseen.values()], submission, options.limits, now());
-    if (cached === undefined || submission.branch !== undefined)
-      await options.checkRepository?.(submission, submission.network);
+    const isPrivate = await checkSource(submission, cached);
     const { app, created } =
       cached === undefined
-        ? await runExclusively(() => createOrFind(submission, hash))
-        : { app: cached, created: false };
+        ? await runExclusively(() => createOrFind({ ...submission, isPrivate }, hash))
+        : { app: isPrivate ? await closeSource(cached) : cached, created: false };
     if (app.metadata.deletionTimestamp !== undefined) {
       throw new Problem(beingRemoved, `${app.metadata.name} is being deleted. Submit it again in a minute.`, {
         headers: { 'retry-after': '60' },
@@ -211,6 +229,12 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
     await apps.waitForApp(app, seenWithinMs);
     return { app, created, polled: true, retried: false };
   };
+}
+
+/** Whether there is no public repository any more: it may be private now. */
+function isLost({ spec, status }: App): boolean {
+  const resolved = status?.conditions?.find(({ type }) => type === 'SourceResolved');
+  return spec.source.private !== true && resolved?.reason === 'RepositoryNotFound';
 }
 
 /** Whether its commit was rejected. A repository that cannot be read is only polled again. */
@@ -228,14 +252,14 @@ export function buildManifest(
   submission: Submission,
   hash: string,
 ): Manifest {
-  const { repository, contact, note, caller, network } = submission;
+  const { repository, contact, note, caller, network, isPrivate = false } = submission;
   const marks = { [labels.repository]: hash, [labels.caller]: caller, [labels.network]: network };
   return {
     apiVersion: `${group}/${version}`,
     kind,
     metadata: { name, namespace, labels: marks },
     spec: {
-      source: { repo: repository.url },
+      source: { repo: repository.url, ...(isPrivate ? { private: true } : {}) },
       // Anybody can submit this. What the author or the operator of the installation sets is stored elsewhere and wins.
       submission: { ...(contact === undefined ? {} : { contact }), ...(note === undefined ? {} : { note }) },
       ...(modelsUsd === undefined ? {} : { models: { enabled: true, dailyBudgetUsd: modelsUsd } }),
@@ -370,7 +394,7 @@ export interface SubmittedAddress {
 }
 
 export interface RepositoryCheckOptions {
-  readonly lookUp: (repository: Repository) => Promise<LookupAnswer>;
+  readonly lookUp: (repository: Repository, query: { readonly via: 'either' }) => Promise<LookupAnswer>;
   /** Failed checks per network within ten minutes; default 30. */
   readonly failures?: number;
   readonly now?: () => number;
@@ -381,7 +405,10 @@ export interface RepositoryCheckOptions {
  * another branch would not be hosted, and must not be ignored silently.
  * @throws Problem (repository-not-found, repository-unreachable, too-many-submissions, invalid-request)
  */
-export type CheckRepository = (submitted: SubmittedAddress, network: string) => Promise<void>;
+export type CheckRepository = (
+  submitted: SubmittedAddress,
+  network: string,
+) => Promise<{ readonly isPrivate: boolean }>;
 
 export function createRepositoryCheck(options: RepositoryCheckOptions): CheckRepository {
   const { lookUp, failures: maximum = 30, now } = options;
@@ -389,23 +416,32 @@ export function createRepositoryCheck(options: RepositoryCheckOptions): CheckRep
   return async ({ repository, branch }, network) => {
     const waitMs = failures.findWaitMs(network);
     if (waitMs !== undefined) throw createTooManyFailures(maximum, waitMs);
-    const answer = await lookUp(repository).catch(() => undefined);
+    const answer = await lookUp(repository, { via: 'either' }).catch(() => undefined);
     if (answer?.ok === true) {
       if (repository.package === undefined) assertDefaultBranch(branch, answer.reference);
       else assertNewestVersion(branch, answer.reference);
-      return;
+      return { isPrivate: answer.isPrivate === true };
     }
     failures.count(network);
-    if (answer?.final === true)
-      throw new Problem(repositoryNotFound, `${answer.message} ${answer.fix} Nothing was created.`, {
-        members: { rule: answer.rule },
-      });
+    if (answer?.final === true) throw createNotFound(answer);
     throw new Problem(
       repositoryUnreachable,
       `${answer?.message ?? 'The repository could not be checked in time.'} Nothing was created. Submit it again in a minute.`,
       { headers: { 'retry-after': '60' } },
     );
   };
+}
+
+function createNotFound({ rule, message, fix, deployKey }: Extract<LookupAnswer, { ok: false }>): Problem {
+  if (deployKey === undefined || rule !== 'source/repository-not-found')
+    return new Problem(repositoryNotFound, `${message} ${fix} Nothing was created.`, { members: { rule } });
+  const { publicKey, fingerprint, page } = deployKey;
+  const where = page === undefined ? 'to it at its forge' : `at ${page}`;
+  return new Problem(
+    repositoryNotFound,
+    `${message} ${fix} Nothing was created. If it is private, add this deploy key ${where}, with read access only, and submit it again: ${publicKey}`,
+    { members: { rule, deploy_key: { public_key: publicKey, fingerprint, page } } },
+  );
 }
 
 function createTooManyFailures(maximum: number, waitMs: number): Problem {

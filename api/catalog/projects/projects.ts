@@ -1,7 +1,7 @@
 // Lists every app of this installation: catalog apps, deployed or not, and submitted apps.
 import { sortAgain } from '../../../lib/values.ts';
 import { createUnknownNameProblem } from '../../../lib/problem.ts';
-import { type App, type DirectoryOptions, toIdleView, toStatusView } from '../../apps/index.ts';
+import { type App, type DirectoryOptions, isPrivate, toIdleView, toStatusView } from '../../apps/index.ts';
 import type { BenchmarkEntry } from '../bench/views.ts';
 import { compareKeys, type Page, createPage, type SortKey } from '../paging.ts';
 import { createAppRecord, type CatalogApp, createCatalogRecord, type ProjectRecord } from './records.ts';
@@ -76,7 +76,7 @@ export class Projects {
       ...this.#createEntry(record),
       commit: record.state === 'live' ? (record.app?.status?.served?.commit ?? null) : null,
       idle: record.app === undefined ? null : (toIdleView(record.app) ?? null),
-      ...(record.app?.status?.components === undefined ? {} : { components: record.app.status.components }),
+      ...findComponents(record.app),
       telemetry,
       ...measured,
     };
@@ -137,6 +137,7 @@ export class Projects {
       category,
       repo,
       source,
+      ...(record.app !== undefined && isPrivate(record.app) ? { private: true as const } : {}),
       stars: count.stars,
       stars_at: count.starsAt?.toISOString() ?? null,
       stars_reason: count.reason,
@@ -163,13 +164,20 @@ const notDeployed =
 const nameTaken =
   'Another app has this name on this cluster. The operator of this installation can remove that one and deploy this one with `npm run apps`.';
 
+/** The names of components, and why one does not run, are read from the source. */
+function findComponents(app: App | undefined): Pick<ProjectDetail, 'components'> {
+  const components = app?.status?.components;
+  return app === undefined || components === undefined || isPrivate(app) ? {} : { components };
+}
+
 /** The review keeps what it has against a licence, not the licence itself, so that comes from the forge. */
 function findLicense(
   { app }: ProjectRecord,
   { license, reason, stars }: StarCount,
 ): Pick<ProjectEntry, 'license' | 'license_reason'> {
   if (license !== null) return { license, license_reason: null };
-  const finding = app?.status?.findings?.find(({ rule }) => rule.startsWith('license/'));
+  const findings = app === undefined || isPrivate(app) ? [] : (app.status?.findings ?? []);
+  const finding = findings.find(({ rule }) => rule.startsWith('license/'));
   if (finding !== undefined) return { license: null, license_reason: `The review found: ${finding.message}` };
   return {
     license: null,

@@ -17,6 +17,10 @@ export const projectEntry = z.object({
   category: categories,
   repo: z.string().describe('URL of the original project: listing.upstream of the app, otherwise its repository.'),
   source: z.string().describe('URL of the repository that is built and run.'),
+  private: z
+    .literal(true)
+    .optional()
+    .describe('`source` is a private repository: nothing is shown of it but its address.'),
   stars: z.int().nullable().describe('Stars of `repo`, as reported by its forge; null if unknown.'),
   stars_at: z.string().nullable().describe('When the forge reported them, RFC 3339.'),
   stars_reason: z.string().nullable().describe('Why `stars` is null.'),

@@ -61,6 +61,13 @@ export const manage = {
   hook: 'Push hook',
   hookLead:
     'With a webhook, your git forge reports each push, and the commit is built immediately. It is signed with a secret. Replace the secret if somebody else may know it.',
+  deployKey: {
+    title: 'Deploy key',
+    lead: 'The repository is private. The platform reads it with this key, which opens no other repository. Keep it among the deploy keys of the repository at its forge, with read access only. If you remove it there, no new commit is read; the app keeps running.',
+    key: 'Public key',
+    fingerprint: 'Fingerprint',
+    page: 'Deploy keys at the forge',
+  },
   forge: {
     title: 'Commit statuses',
     lead: 'With a token of your git forge, each commit that is built gets a status named moorage there: pending, then live or rejected, with a link. Commits of previews get one, too.',

@@ -296,7 +296,8 @@ export const en = {
     title: 'Submit a repository',
     lead: 'Hosting is free. The repository is reviewed, built and served over HTTPS; you can follow each step.',
     repo: 'Repository',
-    repoHelp: 'owner/name, or the full URL of a public repository.',
+    repoHelp:
+      'owner/name, or the full URL of a repository. For a private one, you get a deploy key to add at its forge.',
     contact: 'Contact',
     contactHelp: 'An e-mail address or URL for news of the launch and of revenue.',
     note: 'What the app does',
@@ -359,6 +360,9 @@ export const en = {
     problem: 'The newest commit was rejected; the one before keeps serving',
     warning: 'Warning',
     liveLog: 'Build log',
+    closed:
+      'The repository is private, so its build log, and why a commit was rejected, are shown to its author alone. Sign in with your author key to see them.',
+    private: 'private',
     liveLogLead: 'The log appears here while the app is built.',
     showLog: 'Show the log',
     logGone: 'The log of this build is no longer available.',

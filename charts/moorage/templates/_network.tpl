@@ -27,6 +27,22 @@
 {{- end }}
 {{- end }}
 
+{{/* Git servers of private repositories, which are read over SSH. */}}
+{{- define "moorage.egressSsh" -}}
+{{- with .Values.git.sshPorts -}}
+- to:
+    {{- range $.Values.git.sshCidrs }}
+    - ipBlock: {cidr: {{ . | quote }}}
+    {{- else }}
+    {{- include "moorage.publicInternet" (splitList "," (include "moorage.closedCidrs" $)) | nindent 4 }}
+    {{- end }}
+  ports:
+    {{- range . }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Policies speak of the address after the Service's is replaced, so the API server is named by its real one. */}}
 {{- define "moorage.egressApiServer" -}}
 - ports:

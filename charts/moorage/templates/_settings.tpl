@@ -10,6 +10,7 @@
 - {name: MOORAGE_BUILDS_NAMESPACE, value: {{ .Values.namespaces.builds | quote }}}
 - {name: MOORAGE_GIT_ALLOWED_HOSTS, value: {{ join "," .Values.git.allowedHosts | quote }}}
 - {name: MOORAGE_GIT_INSECURE_HOSTS, value: {{ join "," .Values.git.insecureHosts | quote }}}
+- {name: MOORAGE_GIT_SSH_HOST_KEYS, value: {{ join "," .Values.git.sshHostKeys | quote }}}
 - {name: MOORAGE_PIPELINE_IMAGE, value: {{ .Values.pipelineImage | quote }}}
 - {name: MOORAGE_REGISTRY_HOST, value: {{ .Values.registry.host | quote }}}
 - {name: MOORAGE_REGISTRY_INSECURE, value: {{ .Values.registry.insecure | quote }}}

@@ -48,7 +48,7 @@ export const submit = defineCommand({
         `${target.address} has no git server for folders: push the folder to a git host that it allows, and submit its address`,
       );
     const installation = toInstallation(target);
-    const api = createApiClient(installation, session.reconnect);
+    const api = createApiClient(installation, session.reconnect, target.key);
     const output = terminal.isJson
       ? createJsonOutput(terminal)
       : createOutput((line) => {

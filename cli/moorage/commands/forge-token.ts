@@ -1,14 +1,42 @@
-// Commands for the forge token of an app, with which the installation reports commit statuses to the git host.
+// Commands about the git host of an app: the deploy key of a private repository, and the forge token, with which the
+// installation reports commit statuses.
 import { z } from 'zod';
 import { toHarmlessText } from '../../../lib/harmless-text.ts';
 import { UsageError } from '../../../lib/command-line.ts';
-import { anyAnswer } from '../client.ts';
+import { anyAnswer, fetchDeployKey } from '../client.ts';
 import { formatFields, formatTime } from '../output.ts';
 import { defineCommand } from '../program.ts';
-import { appArgument, appOption, chooseApp, otherAppOption } from './apps.ts';
+import { appArgument, appOption, chooseApp, chooseName, otherAppOption } from './apps.ts';
 
 const feature = 'commit statuses';
 const noArgument = 'a token is never an argument, because others can see it: pass it on standard input';
+
+export const deployKey = defineCommand({
+  name: 'deploy-key',
+  group: 'Keys and records',
+  summary: 'Show the public key that lets the installation read a private repository',
+  details: [
+    'Add it to the deploy keys of the repository at its git host, with read access only, and submit the repository. It opens no other repository.',
+  ],
+  arguments: [appArgument],
+  options: { app: appOption },
+  examples: ['deploy-key', 'deploy-key octo/private', 'moorage deploy-key --json | jq -r .public_key'],
+  run: async ({ values, positionals: [name] }, session) => {
+    const api = await session.connect();
+    const { terminal, folder } = session;
+    const found = await fetchDeployKey(api, { name: chooseName(name, values.app), folder });
+    terminal.printResult(found, () => [
+      toHarmlessText(found.public_key),
+      '',
+      ...formatFields([
+        ['repository', found.repo],
+        ['fingerprint', found.fingerprint],
+        ['add it at', found.page],
+      ]),
+    ]);
+    return undefined;
+  },
+});
 
 const state = z.looseObject({
   repository: z.string(),

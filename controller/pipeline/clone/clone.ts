@@ -33,6 +33,8 @@ export interface CloneOptions {
   readonly printLine: (line: string) => void;
   /** Grants read access to the repository, but not to its submodules. */
   readonly gitToken?: string | undefined;
+  /** The private key for `input.ssh`; not for its submodules either. */
+  readonly deployKey?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Registries of packages; default: the public ones. */
   readonly origins?: RegistryOrigins | undefined;
@@ -64,17 +66,20 @@ export async function clone(input: PipelineInput, paths: WorkspacePaths, options
 async function cloneRepository(
   input: PipelineInput,
   paths: WorkspacePaths,
-  { printLine, gitToken, signal }: CloneOptions,
+  { printLine, gitToken, deployKey, signal }: CloneOptions,
 ): Promise<FetchedSource & { readonly submodules: Submodule[] }> {
   // Next to the author's tree, never inside it.
   const gitFolder = join(paths.notes, 'git');
   await rm(gitFolder, { recursive: true, force: true });
-  const makeGit = (options: Pick<GitOptions, 'folder' | 'gitFolder' | 'insecure' | 'credential'>): Git =>
+  const makeGit = (options: Pick<GitOptions, 'folder' | 'gitFolder' | 'insecure' | 'credential' | 'ssh'>): Git =>
     createGit({ ...options, slowTransfer: { bytesPerSecond: 1024, seconds: 30 } });
   const credential = gitToken === undefined ? undefined : { url: input.repo, token: gitToken };
-  const git = makeGit({ folder: paths.source, gitFolder, insecure: input.insecure, credential });
+  const { ssh: remote } = input;
+  if (remote !== undefined && deployKey === undefined) throw new Fault('the deploy key of the repository is missing');
+  const ssh = remote && deployKey ? { privateKey: deployKey, knownHosts: remote.knownHosts } : undefined;
+  const git = makeGit({ folder: paths.source, gitFolder, insecure: input.insecure, credential, ssh });
   printLine(`fetching commit ${input.commit} of ${input.repo}`);
-  await fetchCommit(git, gitFolder, input, signal);
+  await fetchCommit(git, gitFolder, { ...input, repo: remote?.url ?? input.repo }, signal);
   const counter = new LimitCounter(input.limits);
   const { gitlinks } = await listCommit(git, { ...input, counter }, signal);
   printLine(`checking out ${counter.files} files, ${formatBytes(counter.bytes)}`);

@@ -37,7 +37,8 @@ export async function fetchCommit(git: Git, folder: string, input: FetchInput, s
     );
   let url = input.repo;
   let fetched = await fetch(url, [input.commit], ['--depth=1']);
-  if (fetched.code !== 0 && /redirect|requested URL returned error: 30[1278]/i.test(fetched.stderr)) {
+  const isWeb = url.startsWith('http');
+  if (isWeb && fetched.code !== 0 && /redirect|requested URL returned error: 30[1278]/i.test(fetched.stderr)) {
     url = await followRedirect(url, signal);
     fetched = await fetch(url, [input.commit], ['--depth=1']);
   }

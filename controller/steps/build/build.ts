@@ -5,9 +5,10 @@ import type { ComponentImage } from '../../../crds/status.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
 import { omitUndefined } from '../../../lib/values.ts';
 import { computeRetryTime, explainNoRoom, isPodOfJob, readNoRoom } from '../../build-queue/build-queue.ts';
-import { isJobOfApp, jobs as jobResource, type Job, formatTimestamp } from '../../objects/kinds.ts';
+import { isJobOfApp, jobs as jobResource, type Job, formatTimestamp, secrets } from '../../objects/kinds.ts';
 import { approvalRule } from '../../pipeline/contract.ts';
 import {
+  type Action,
   applyPatch,
   createDoneOutcome,
   createFailedOutcome,
@@ -26,6 +27,7 @@ import { findPreparedImage, judgePreparation } from '../prepared-images.ts';
 import { identifySource } from '../source/source.ts';
 import { selectPinnedRelease, takeKeptBuild } from './kept-build.ts';
 import {
+  buildDeployKeySecret,
   buildPipelineJob,
   explainBuild,
   formatImageName,
@@ -158,7 +160,19 @@ function continueBuild(snapshot: Snapshot, fields: StatusFields, wantedBuild: Wa
   const verdict = judgePipeline(job, listPods(snapshot, job), formatImageName(snapshot.config, snapshot.app));
   const patch = recordPipeline(snapshot, job, verdict);
   const result = concludeBuild(snapshot, applyPatch(fields, patch), wantedBuild, job, verdict);
-  return { ...result, statusPatch: { ...patch, ...result.statusPatch } };
+  return {
+    ...result,
+    statusPatch: { ...patch, ...result.statusPatch },
+    actions: giveDeployKey(snapshot, job, verdict),
+  };
+}
+
+/** The Secret that the clone of a private repository waits for. Its owner is the Job, so it is created after it. */
+function giveDeployKey({ config, repository }: Snapshot, job: Job, verdict: Verdict): readonly Action[] {
+  const isNeeded = verdict.kind === 'queued' || (verdict.kind === 'running' && verdict.stage === 'Clone');
+  if (!isNeeded || repository instanceof RepositoryError) return [];
+  const manifest = buildDeployKeySecret(job, repository, config);
+  return manifest === undefined ? [] : [{ kind: 'create', resource: secrets, manifest }];
 }
 
 function removeEarlierJob(stranger: Job): StepResult {

@@ -12,6 +12,7 @@ import {
 } from '../../../crds/names.ts';
 import type { ComponentImage } from '../../../crds/status.ts';
 import { createPushToken } from '../../../lib/app-tokens.ts';
+import { deriveDeployKey, findSshRemote } from '../../../lib/git/deploy-keys.ts';
 import { createCredential } from '../../../lib/git/git.ts';
 import { computeHash, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
 import type { Repository } from '../../../lib/repository.ts';
@@ -19,10 +20,12 @@ import { parseDuration, omitUndefined } from '../../../lib/values.ts';
 import { toPipelineComponents } from '../../pipeline/components.ts';
 import { type Job, chooseSmaller, divideQuantity, parseBytes } from '../../objects/kinds.ts';
 import {
+  deployKeyVariable,
   doubtfulExitCode,
   rejectedExitCode,
   unpreparedExitCode,
   workspace,
+  type LicensePolicy,
   type PipelineInput,
 } from '../../pipeline/contract.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
@@ -61,6 +64,7 @@ export function buildPipelineJob(app: HostedApp, config: InstallationConfig, ide
     [labels.component]: 'pipeline',
     [labels.partOf]: 'moorage',
     [labels.managedBy]: 'moorage',
+    ...(identity.repository.isPrivate === true ? { [labels.ssh]: 'true' } : {}),
   };
   return {
     apiVersion: 'batch/v1',
@@ -187,11 +191,54 @@ function buildPodSpec(app: HostedApp, config: InstallationConfig, identity: JobI
 /** A Job that waits in the queue for longer is a platform fault, and is created again. */
 const gitTokenMs = 24 * 60 * 60_000;
 
-/** Gives read access to the repository on the git server inside the cluster. Code of the author does not see it. */
-function buildGitToken({ gitReadSecret }: InstallationConfig, { repository, queuedAt }: JobIdentity): V1EnvVar[] {
+/**
+ * Gives read access to the repository, if it is private or on the git server inside the cluster. Code of the author does
+ * not see it.
+ */
+function buildGitToken(
+  { gitAccess: { readSecret } }: InstallationConfig,
+  { name, repository, queuedAt }: JobIdentity,
+): V1EnvVar[] {
+  if (repository.isPrivate === true)
+    return [
+      {
+        name: deployKeyVariable,
+        valueFrom: { secretKeyRef: { name: formatDeployKeySecretName(name), key: deployKeyField } },
+      },
+    ];
   const expires = new Date(queuedAt.getTime() + gitTokenMs);
-  const credential = createCredential(repository, gitReadSecret, expires);
+  const credential = createCredential(repository, readSecret, expires);
   return credential === undefined ? [] : [{ name: 'MOORAGE_GIT_TOKEN', value: credential.token }];
+}
+
+const deployKeyField = 'key';
+
+/** The admission policy lets the clone container of a pipeline read a Secret of such a name, and no other. */
+function formatDeployKeySecretName(job: string): string {
+  return `${job}-deploy-key`;
+}
+
+/** Builds the Secret with the deploy key for a pipeline of a private repository. It goes when its Job does. */
+export function buildDeployKeySecret(
+  job: Job,
+  repository: Repository,
+  { gitAccess: { deployKeys }, buildsNamespace: namespace }: InstallationConfig,
+): Manifest | undefined {
+  if (repository.isPrivate !== true || deployKeys === undefined) return undefined;
+  const { name, uid, labels: marks } = job.metadata;
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      name: formatDeployKeySecretName(name),
+      namespace,
+      labels: { ...marks, [labels.component]: 'deploy-key' },
+      ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name, uid }],
+    },
+    type: 'Opaque',
+    immutable: true,
+    stringData: { [deployKeyField]: deriveDeployKey(repository, deployKeys.secret).privateKey },
+  };
 }
 
 function addVariables(container: Wire<V1Container>, env: readonly V1EnvVar[]): Wire<V1Container> {
@@ -234,6 +281,7 @@ function buildPipelineInput(
     app: app.metadata.name,
     repo: repository.cloneUrl,
     insecure: repository.insecure,
+    ...toSshInput(repository, config),
     commit,
     path: source.path,
     build: omitUndefined({
@@ -275,10 +323,23 @@ function buildPipelineInput(
     ...pickImageLists(config.registry),
     doubted,
     gitHosts: { allowed: [...config.gitHosts.allowed], insecure: [...config.gitHosts.insecure] },
-    licenses: config.pipeline.licenses,
+    licenses: toLicensePolicy(repository, config),
     waivers: review.waivers,
     limits: config.pipeline.limits,
   };
+}
+
+/** Who gives a repository the key of this installation decides that it is hosted; a licence would say so to others. */
+function toLicensePolicy({ isPrivate }: Repository, { pipeline }: InstallationConfig): LicensePolicy {
+  return isPrivate === true ? { ...pipeline.licenses, missing: 'warn' } : pipeline.licenses;
+}
+
+function toSshInput(
+  repository: Repository,
+  { gitAccess: { deployKeys } }: InstallationConfig,
+): Pick<PipelineInput, 'ssh'> {
+  const remote = repository.isPrivate === true ? findSshRemote(repository, deployKeys?.hostKeys ?? []) : undefined;
+  return remote === undefined ? {} : { ssh: remote };
 }
 
 /** Fields that describe one process and that an image does not depend on: only one of components excludes them. */

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
-import { isCommitId, listReferences, type References } from '../../../lib/git/git.ts';
+import { type GitAccess, isCommitId, listReferences, type References } from '../../../lib/git/git.ts';
 import { findRelease, type RegistryOrigins, ReleaseError } from '../../../lib/packages.ts';
 import { type PackageName, RepositoryError, type Repository } from '../../../lib/repository.ts';
 import { parseDuration } from '../../../lib/values.ts';
@@ -32,9 +32,11 @@ const rejectedRetryMs = 300_000;
  * once.
  */
 export function identifySource(app: HostedApp): string {
-  const { repo, revision } = app.spec.source;
-  const poll = app.metadata.annotations?.[annotations.poll];
+  const { repo, revision, private: isPrivate = false } = app.spec.source;
+  const requested = app.metadata.annotations?.[annotations.poll];
   const source = hashText(JSON.stringify([repo, revision ?? null]));
+  // A repository that becomes private is polled with its key. Its commit stays known, and what was known of others too.
+  const poll = isPrivate ? `private ${requested ?? ''}` : requested;
   return poll === undefined ? source : `${source}-${hashText(poll)}`;
 }
 
@@ -208,7 +210,7 @@ export type RevisionResult =
 /** Resolves the revision. Never rejects: every error becomes a failure with a reason and a fix. */
 export async function resolveRevision(
   { repository, revision }: RevisionQuery,
-  readSecret?: string,
+  access?: GitAccess,
   origins?: RegistryOrigins,
 ): Promise<RevisionResult> {
   if (repository.package !== undefined && !isCommitId(revision))
@@ -221,11 +223,12 @@ export async function resolveRevision(
     const references = await listReferences(
       repository,
       names.flatMap((name) => [name, `${name}^{}`]),
-      readSecret,
+      access,
     );
     return chooseReference(references, names) ?? reportNotFound(revision);
   } catch (error) {
-    return explainFailure(formatError(error));
+    const output = formatError(error);
+    return repository.isPrivate === true ? explainSshFailure(output) : explainFailure(output);
   }
 }
 
@@ -330,6 +333,29 @@ function explainFailure(output: string): RevisionFailure {
     );
   }
   return explainUnreachable(`The git server could not be reached (${detail}).`);
+}
+
+const unreachedBySsh = /^ssh: |^this installation has no|connection (closed|reset|timed out)|no response within/im;
+
+/** The repository has to be given its deploy key. */
+export const deployKeyRule = 'source/deploy-key-refused';
+
+/** ssh ends before git when it reaches no server, or one that it does not recognize. What else fails is for the server to say. */
+function explainSshFailure(output: string): RevisionFailure {
+  const lines = output.split('\n').filter((line) => !/^(fatal|Please make sure|and the repository exists)/.test(line));
+  const detail = findLastLine(lines.join('\n'));
+  if (/host key verification failed|no matching host key type/i.test(output))
+    return explainUnreachable(
+      'The git server has another SSH host key than this installation expects. The operator of this installation can set git.sshHostKeys.',
+    );
+  if (unreachedBySsh.test(output) || !/could not read from remote repository/i.test(output))
+    return explainUnreachable(`The git server could not be reached over SSH (${detail}).`);
+  return createFinalFailure(
+    'DeployKeyRefused',
+    deployKeyRule,
+    `The git server does not accept the deploy key of this repository (${detail}).`,
+    'Add the key to the repository at its forge, with read access. GET /api/deploy-keys/{owner}/{name} and `moorage deploy-key` show it.',
+  );
 }
 
 function explainUnreachable(message: string): RevisionFailure {

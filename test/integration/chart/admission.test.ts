@@ -373,7 +373,7 @@ async function listRefusedFields(spec: object, name = 'greedy'): Promise<string[
     (error: unknown) => String(error),
   );
   const named =
-    / only spec\.source\.repo, spec\.submission\.contact, spec\.submission\.note; set (?<fields>.*) with kubectl/;
+    / only spec\.source\.repo, spec\.source\.private, spec\.submission\.contact, spec\.submission\.note; set (?<fields>.*) with kubectl/;
   const fields = named.exec(refusal)?.groups?.['fields'];
   assert.ok(fields !== undefined, refusal);
   return fields.split(', ').map((field) => field.replace(/^spec\./, ''));

@@ -427,12 +427,13 @@ const rights: readonly (readonly [Right, boolean])[] = [
   [{ who: 'operator', verb: 'create', what: 'events@events.k8s.io', where: 'moorage-apps' }, true],
   ...['moorage-apps', 'moorage-builds', 'moorage-system', 'kube-system'].flatMap((where) =>
     (['operator', 'api'] as const).flatMap((who) => [
-      // Creating the token of an app or the secret of an author gives nothing to read, and neither does deleting it.
+      // Creating the token of an app, the secret of an author or a deploy key gives nothing to read, nor does deleting it.
       ...['get', 'list', 'watch', 'update', 'patch', 'delete', 'create'].map(
         (verb) =>
           [
             { who, verb, what: 'secrets', where },
-            where === 'moorage-apps' && (verb === 'create' || (verb === 'delete' && who === 'operator')),
+            (where === 'moorage-apps' && (verb === 'create' || (verb === 'delete' && who === 'operator'))) ||
+              (where === 'moorage-builds' && verb === 'create' && who === 'operator'),
           ] as const,
       ),
       [{ who, verb: 'create', what: 'pods/exec', where }, false] as const,

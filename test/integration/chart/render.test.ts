@@ -288,6 +288,7 @@ test('keeps user data after the release is deleted', () => {
     'Namespace moorage-builds',
     'Secret moorage-app-token',
     'Secret moorage-caller-salt',
+    'Secret moorage-deploy-keys',
     'Secret moorage-forge-tokens',
     'Secret moorage-metering',
     'Secret moorage-probe-token',
@@ -316,6 +317,7 @@ test('omits what an installation provides itself if switched off', async () => {
     activator: { probeTokenSecret: 'mine' },
     receipts: { keySecret: 'mine' },
     models: { appTokenSecret: 'mine' },
+    git: { deployKeySecret: 'mine' },
     registry: { ...required.registry, pushTokenSecret: 'mine' },
   });
   for (const kind of ['CustomResourceDefinition', 'Namespace', 'Gateway', 'PriorityClass'])
@@ -484,7 +486,8 @@ test('enables models with a router and a database, and lets them reach nothing e
   );
   const secrets = new Set(selectKind(objects, 'Secret').map(({ metadata }) => metadata.name));
   assert.deepEqual([...secrets].map((name) => name.replace(/^moorage-/, '')).sort(), [
-    ...['app-token', 'caller-salt', 'database', 'database-migrator', 'forge-tokens', 'metering', 'postgres'],
+    ...['app-token', 'caller-salt', 'database', 'database-migrator', 'deploy-keys', 'forge-tokens', 'metering'],
+    'postgres',
     ...['postgres-tls', 'probe-token', 'push-token', 'receipt-key'],
   ]);
 });

@@ -141,6 +141,7 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
       submit,
       ownershipSecret,
       openLog: createLogOpener(connection, namespaces.builds),
+      identifyAuthor: () => Promise.reject(new Error('no author')),
       logStreams: 100,
       logRetryMs: 20,
       metrics: {

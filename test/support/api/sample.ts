@@ -59,6 +59,7 @@ export function sampleServices(changes: Partial<SubmitServices> = {}): SubmitSer
     logStreams: 2,
     submit: () => Promise.reject(new Error('submitted what should have been refused')),
     openLog: () => Promise.resolve({ state: 'gone' }),
+    identifyAuthor: () => Promise.reject(new Error('identified who should not have been asked for')),
     metrics: {
       submissions: new Counter({ name: 'submissions', help: '.', labelNames: ['result'], registers }),
       streams: new Gauge({ name: 'streams', help: '.', registers }),

@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { Registry } from 'prom-client';
 import { migratedDatabase } from '../ledger/snapshot.ts';
 import { createApi, type Api, type ApiOptions } from '../../../api/create-api.ts';
+import { createSubmitEndpoints, type SubmitServices } from '../../../api/apps/submit/endpoints.ts';
 import { readAppSettings, type AppsOptions } from '../../../api/apps/start.ts';
 import { createBlockList } from '../../../lib/subnets.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
@@ -11,7 +12,7 @@ import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/fetcher.ts';
 import type { ToolDependencies, Tool } from '../../../api/tools/tool.ts';
 import type { WritableStore } from '../../../lib/kubernetes/index.ts';
-import { baseUrl, site, sampleApp, sampleApps, silent } from '../api/sample.ts';
+import { baseUrl, site, sampleApp, sampleApps, sampleServices, silent } from '../api/sample.ts';
 import { createLiveStatus } from '../discovery/sample.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
 import { sampleTools } from '../tools/sample-tools.ts';
@@ -37,6 +38,8 @@ export interface AppsSampleOptions {
   readonly mcpSessions?: AppsOptions['mcpSessions'];
   /** How authors run their apps; default: they cannot. */
   readonly author?: ApiOptions['author'];
+  /** How repositories are submitted, and their status read; default: they are not. */
+  readonly submit?: Partial<SubmitServices>;
   /** Forges with whose accounts authors sign in. */
   readonly signInProviders?: ApiOptions['signInProviders'];
   /** Default: nothing is logged. */
@@ -52,6 +55,7 @@ export async function sampleAppsServer({
   operationDiscovery = { everyMs: 20, staleMs: 60_000, limitMs: 30_000 },
   mcpSessions = {},
   author,
+  submit,
   signInProviders = [],
   log = silent,
   notificationTimes,
@@ -61,7 +65,7 @@ export async function sampleAppsServer({
   const origins = new Map<string, string>();
   const servers: Server[] = [];
   const { store, apps: index } = sampleApps();
-  const api = createApi({
+  const api: Api = createApi({
     baseUrl: address,
     callers: { salt: 'salt', trustedProxies: createBlockList(['127.0.0.0/8']) },
     models: readModelSettings({ DATABASE_URL: migratedDatabase, ...environment }),
@@ -69,7 +73,16 @@ export async function sampleAppsServer({
     appCalls: readAppSettings(environment),
     apps: { apps: index, site, resolveOrigin: ({ metadata }) => origins.get(metadata.name) ?? 'http://127.0.0.1:1' },
     findModelApp: () => undefined,
-    submitting: [],
+    submitting:
+      submit === undefined
+        ? []
+        : createSubmitEndpoints(
+            sampleServices({
+              apps: index,
+              identifyAuthor: (slug, context, what) => api.identifyAuthor(slug, context, what),
+              ...submit,
+            }),
+          ),
     ...(author === undefined ? {} : { author }),
     notificationTimes,
     signInProviders,

@@ -66,6 +66,7 @@ export class PreviewWorld {
         listByIndex: (_index, name) => view().filter(({ metadata }) => metadata.labels?.[labels.app] === name),
       },
       config: {
+        gitAccess: {},
         appsNamespace: 'moorage-apps',
         gitHosts: { allowed: ['github.com'], insecure: [] },
         previews: this.#limits,

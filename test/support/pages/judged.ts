@@ -19,6 +19,7 @@ export const pagePaths = [
   '/compare',
   '/status/octo/chat',
   '/status/octo/slow',
+  '/status/octo/private',
   '/authors/octo',
   '/prices',
   '/reconciliation',
@@ -33,9 +34,11 @@ export function addLanguage(path: string, language: 'en' | 'zh'): string {
 
 /** The site with an app that was rejected and one that is being built. */
 export function listJudgedPages(): ReturnType<typeof samplePages> {
+  const closed = sampleApp('private', undefined, rejectedStatus);
   const { apps } = sampleApps(
     sampleApp('chat', undefined, rejectedStatus),
     sampleApp('slow', undefined, { phase: 'Building' }),
+    { ...closed, spec: { ...closed.spec, source: { ...closed.spec.source, private: true } } },
   );
   return samplePages({ services: sampleServices({ apps }) });
 }

@@ -43,6 +43,13 @@ function buildStatus(status: HostedAppStatus | undefined, authorKey: string): Ho
   };
 }
 
+/** Of the repository, which is private. */
+const sampleDeployKey = {
+  publicKey: `ssh-ed25519 ${'AAAAC3NzaC1lZDI1NTE5AAAAI'.padEnd(68, 'Q')} moorage`,
+  fingerprint: `SHA256:${'x'.repeat(43)}`,
+  page: 'https://git.test/octo/mine/settings/keys',
+};
+
 export interface ManagedPage {
   readonly listener: AppsSample['app'];
   /** Header Cookie of the author's session. */
@@ -55,6 +62,10 @@ export async function openManagedPage(): Promise<ManagedPage> {
   const hash = hashAuthorKey(key, 'git.test/octo/mine');
   const sample = await sampleAppsServer({
     signInProviders: [knownGitea],
+    submit: {
+      lookUp: () =>
+        Promise.resolve({ ok: false, rule: '', message: '', fix: '', final: false, deployKey: sampleDeployKey }),
+    },
     // Nothing is sent.
     notificationTimes: { noticeMs: 3_600_000, deliverMs: 3_600_000 },
     author: {
@@ -69,7 +80,11 @@ export async function openManagedPage(): Promise<ManagedPage> {
   const app = await sample.host(
     'mine',
     (_request, response) => response.end('ok'),
-    (one) => ({ ...one, status: buildStatus(one.status, hash) }),
+    (one) => ({
+      ...one,
+      spec: { ...one.spec, source: { ...one.spec.source, private: true } },
+      status: buildStatus(one.status, hash),
+    }),
   );
   const wakes = { count: 1, number: 1, p50Ms: 1_849, p95Ms: 1_849, recentMs: [1_849] };
   const idle = { state: 'Asleep' as const, since: '2026-11-01T08:10:00Z', number: 2, afterSeconds: 600, wakes };

@@ -5,6 +5,8 @@ import { test } from 'vitest';
 import { buildStatusPage } from '../../../../api/pages/submit-pages.ts';
 import { createVisit } from '../../../../api/pages/visit.ts';
 import type { StatusView } from '../../../../api/apps/index.ts';
+import { send } from '../../../support/api/send.ts';
+import { openManagedPage } from '../../../support/pages/managed.ts';
 
 const baseUrl = 'https://moorage.test';
 const visit = createVisit(
@@ -92,4 +94,42 @@ test('shows each component with its state, as text and not as markup', () => {
   assert.match(page, /Components<\/dt>.*<code>web<\/code> \(web\): ready.*<code>worker<\/code> \(worker\): not ready/s);
   assert.match(page, /restarts: 4.*&lt;b&gt;no queue/s);
   assert.doesNotMatch(read({}), /Components<\/dt>/);
+});
+
+test('shows no log and no link of a private repository to others, and says who reads it', () => {
+  const rejection = { rule: 'build/failed', message: 'Only its author sees why.', fix: 'Sign in.' };
+  const closed = read({ status: 'rejected', private: true, rejection });
+  assert.match(closed, /The repository is private, so its build log/);
+  assert.doesNotMatch(closed, /data-url=|curl|href="https:\/\/github\.com/);
+  const own = read({ status: 'rejected', private: true, readable: true, rejection });
+  assert.match(own, /data-url="\/status\/octo\/chat\/log"/, 'the log of the session, not of the API');
+});
+
+test('the author of a private repository reads status and log in a browser, with the session alone', async () => {
+  const { listener, cookie, stop } = await openManagedPage();
+  try {
+    const path = '/status/octo/mine';
+    const headers = { accept: 'text/html' };
+    const get = async (address: string, more: Record<string, string> = {}): Promise<Response> =>
+      send(listener, address, { headers: { ...headers, ...more } });
+    const others = await (await get(path)).text();
+    assert.match(others, /The repository is private, so its build log/);
+    const own = await get(path, { cookie });
+    assert.equal(own.headers.get('cache-control'), 'no-store');
+    assert.match(await own.text(), /data-url="\/status\/octo\/mine\/log"/);
+    const log = { accept: 'text/event-stream' };
+    assert.equal((await get(`${path}/log`, log)).status, 401);
+    const events = await get(`${path}/log`, { ...log, cookie });
+    assert.equal(events.headers.get('content-type'), 'text/event-stream');
+    assert.match(await events.text(), /event: end/);
+    assert.equal(
+      (await get('/api/submit-status/octo/mine/log', { ...log, cookie })).status,
+      401,
+      'the API reads no cookie',
+    );
+    const manage = await (await get('/apps/mine/manage', { cookie })).text();
+    assert.match(manage, /id="deploy-key".*ssh-ed25519 AAAA.*settings\/keys/s);
+  } finally {
+    await stop();
+  }
 });

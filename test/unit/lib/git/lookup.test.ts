@@ -13,10 +13,17 @@ const token = 't'.repeat(32);
 const hosts = { allowed: ['git.test'], insecure: [] };
 const found: LookupAnswer = { ok: true, commit: 'c'.repeat(40), reference: 'refs/heads/main' };
 
+const withKey: LookupAnswer = {
+  ...{ ok: false, final: false, rule: 'source/not-asked', message: '', fix: '' },
+  deployKey: { publicKey: 'ssh-ed25519 AAAA', fingerprint: 'SHA256:x' },
+};
+
 interface Lookups {
   /** Repositories whose lookups have begun, in order. */
   readonly begun: string[];
   readonly lookUp: (name: string) => Promise<LookupAnswer>;
+  /** Asks for a deploy key alone. */
+  readonly lookUpKey: (name: string) => Promise<LookupAnswer>;
   /** Ends the lookup that began first. */
   readonly endOldest: () => void;
   readonly countRequests: () => number;
@@ -31,8 +38,9 @@ async function serveLookups(context: TestContext, limit: number, patienceMs?: nu
       hosts,
       limit,
       ...(patienceMs === undefined ? {} : { patienceMs }),
-      resolve: ({ name }) =>
+      resolve: ({ name }, { via }) =>
         new Promise((resolve) => {
+          if (via === 'none') resolve(withKey);
           begun.push(name);
           ends.push(() => {
             resolve(found);
@@ -55,6 +63,7 @@ async function serveLookups(context: TestContext, limit: number, patienceMs?: nu
   return {
     begun,
     lookUp: (name) => lookUp(toRepository(name)),
+    lookUpKey: (name) => lookUp(toRepository(name), { via: 'none' }),
     endOldest: () => ends.shift()?.(),
     countRequests: () => requests,
   };
@@ -76,6 +85,15 @@ test('lookups beyond the limit wait until another ends', async (context) => {
   }
   assert.deepEqual(await answers, [found, found, found, found]);
   assert.deepEqual(begun.toSorted(), names);
+});
+
+test('a deploy key is answered while lookups on slow servers take every turn', async (context) => {
+  const { begun, lookUp, lookUpKey, endOldest } = await serveLookups(context, 1);
+  const slow = lookUp('slow');
+  await waitUntil(() => begun.length === 1);
+  assert.deepEqual(await lookUpKey('key'), withKey);
+  endOldest();
+  assert.deepEqual(await slow, found);
 });
 
 test('lookups of one repository share one request to its server', async (context) => {

@@ -124,7 +124,7 @@ test('the operator reads the newest commit of any repository with the secret, an
   const host = new URL(builds).host;
   const repository = parseRepository(`${builds}/local/app`, { allowed: [host], insecure: [host] });
   const commit = (await git('-C', work, 'rev-parse', 'HEAD')).trim();
-  assert.deepEqual(await resolveRevision({ repository }, readSecret), {
+  assert.deepEqual(await resolveRevision({ repository }, { readSecret }), {
     ok: true,
     commit,
     reference: 'refs/heads/main',

@@ -68,7 +68,14 @@ test('lists only DNS labels, and ends with one that is unique to the repository'
 
 function listSetFields(options: { readonly modelsUsd?: string }): string[] {
   const repository = parseRepository('https://git.test/octo/chat', hosts);
-  const submission = { repository, contact: 'a@example.org', note: 'It does.', caller: 'a', network: 'b' };
+  const submission = {
+    repository,
+    contact: 'a@example.org',
+    note: 'It does.',
+    caller: 'a',
+    network: 'b',
+    isPrivate: true,
+  };
   const { spec } = buildManifest('chat', { namespace: 'apps', ...options }, submission, 'hash') as unknown as {
     readonly spec: Readonly<Record<string, object>>;
   };

@@ -6,6 +6,7 @@ import { approvalRule, pipelineInput } from '../../../../../controller/pipeline/
 import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import { formatJobName, hashBuildInputs } from '../../../../../controller/steps/build/job.ts';
 import { computeFaultDelayMs } from '../../../../../controller/steps/build/records.ts';
+import { markPrivate, parseRepository } from '../../../../../lib/repository.ts';
 import type { HistoryEntry, HostedApp } from '../../../../../crds/hosted-app.ts';
 import { annotations, formatRebuildRequest } from '../../../../../crds/names.ts';
 import {
@@ -66,6 +67,25 @@ test('states the reason for a build', () => {
     reasonOf(createSnapshot(app({ source: { path: 'web' } }, createPolledStatus(second)), { jobs: before })),
     'new commit bbbbbbb (was aaaaaaa); changed build settings: spec.source.path',
   );
+});
+
+test('gives the pipeline of a private repository its deploy key until it has cloned, and no other pipeline', () => {
+  const of = app({}, createPolledStatus(first));
+  const repository = markPrivate(parseRepository(of.spec.source.repo, config.gitHosts), true);
+  const { hostname: host } = new URL(repository.url);
+  const hostKeys = [{ host, port: 22, key: `ssh-ed25519 ${'A'.repeat(68)}` }];
+  const keys = { ...config, gitAccess: { deployKeys: { secret: 'k'.repeat(32), hostKeys } } };
+  const pipeline = job(first, { suspend: true });
+  const running = job(first);
+  const cloning = pipelinePod(running, []);
+  const building = pipelinePod(running, [createCloneEnd(first), reviewed]);
+  const decideFor = (rest: Partial<Snapshot>): string[] =>
+    listActions(decideStatus(createSnapshot(of, { config: keys, repository, ...rest })).decision);
+  assert.deepEqual(decideFor({}), ['create Job'], 'the Job comes first, which is the owner');
+  assert.deepEqual(decideFor({ jobs: [pipeline] }), ['create Secret']);
+  assert.deepEqual(decideFor({ jobs: [running], pipelinePods: [cloning] }), ['create Secret']);
+  assert.deepEqual(decideFor({ jobs: [running], pipelinePods: [building] }), []);
+  assert.deepEqual(decideFor({ jobs: [pipeline], repository: { ...repository, isPrivate: false } }), []);
 });
 
 test('does not rebuild for a new pipeline image, nor for run settings', () => {

@@ -3,13 +3,19 @@ import assert from 'node:assert/strict';
 import type { V1JobSpec, V1PodSpec } from '@kubernetes/client-node';
 import { test } from 'vitest';
 import { pipelineInput, type PipelineInput } from '../../../../../controller/pipeline/contract.ts';
-import { buildPipelineJob, formatImageName, hashBuildInputs } from '../../../../../controller/steps/build/job.ts';
+import {
+  buildDeployKeySecret,
+  buildPipelineJob,
+  formatImageName,
+  hashBuildInputs,
+} from '../../../../../controller/steps/build/job.ts';
 import type { HostedApp } from '../../../../../crds/hosted-app.ts';
 import { annotations, formatCacheRepository, formatImageRepository, labels } from '../../../../../crds/names.ts';
 import { createPushToken } from '../../../../../lib/app-tokens.ts';
 import { canRead } from '../../../../../lib/git/read-token.ts';
 import { computeHash } from '../../../../../lib/kubernetes/index.ts';
-import { parseRepository } from '../../../../../lib/repository.ts';
+import { deriveDeployKey, listHostKeys } from '../../../../../lib/git/deploy-keys.ts';
+import { markPrivate, parseRepository } from '../../../../../lib/repository.ts';
 import { app, config, first, now } from '../../../../support/operator/scenario.ts';
 
 function withMeta(metadata: Partial<HostedApp['metadata']>): HostedApp {
@@ -62,7 +68,7 @@ test('gives only the clone a token for the git server in the cluster, and only f
   const host = 'git.moorage-git.svc.cluster.local';
   const local: typeof config = {
     ...config,
-    gitReadSecret: secret,
+    gitAccess: { readSecret: secret },
     gitHosts: { allowed: [host, 'github.com'], insecure: [host] },
   };
   const tokens = (repo: string, installation = local): (string | undefined)[] => {
@@ -84,7 +90,7 @@ test('gives only the clone a token for the git server in the cluster, and only f
   assert.ok(!canRead(clone, 'local/other', secret, now));
   assert.ok(!canRead(clone, 'local/hello', secret, new Date(now.getTime() + 25 * 60 * 60_000)));
   assert.deepEqual(tokens('https://github.com/owner/hello'), [undefined, undefined, undefined]);
-  assert.deepEqual(tokens(`http://${host}/local/hello`, { ...local, gitReadSecret: undefined }), [
+  assert.deepEqual(tokens(`http://${host}/local/hello`, { ...local, gitAccess: {} }), [
     undefined,
     undefined,
     undefined,
@@ -214,4 +220,49 @@ test('gives a pipeline the components, and the images of the last build that hav
   assert.doesNotMatch(JSON.stringify(input), /"value":"1"/);
   assert.deepEqual(input.builtImages, [{ image, sourceHash: 'v1:x' }]);
   assert.equal(readInput(buildJob(of)).builtImages, undefined);
+});
+
+test('gives only the clone of a private repository its deploy key, by a Secret that goes with the Job', () => {
+  const secret = 'k'.repeat(32);
+  const local: typeof config = { ...config, gitAccess: { deployKeys: { secret, hostKeys: listHostKeys([]) } } };
+  const repository = markPrivate(
+    parseRepository('https://github.com/owner/hello', { allowed: ['github.com'], insecure: [] }),
+    true,
+  );
+  const { privateKey } = deriveDeployKey(repository, secret);
+  const identity = {
+    ...{ name: 'job', commit: first, inputs: hashBuildInputs(app()), number: 1, queuedAt: now, reason: 'first build' },
+    repository,
+  };
+  const made = buildPipelineJob(app(), local, identity);
+  const variables = getPodSpec(made).containers.map(({ name, env = [] }) => [
+    name,
+    env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef?.name ?? []),
+  ]);
+  assert.deepEqual(Object.fromEntries(variables), { clone: ['job-deploy-key'], review: [], build: [] });
+  const { ssh, repo, licenses } = readInput(made);
+  assert.equal(ssh?.url, 'ssh://git@github.com:22/owner/hello.git');
+  assert.equal(repo, 'https://github.com/owner/hello');
+  assert.equal(licenses.missing, 'warn');
+  assert.ok(!JSON.stringify(made).includes('PRIVATE KEY'));
+  assert.equal(made.metadata.labels?.[labels.ssh], 'true');
+
+  const job = { ...made, metadata: { ...made.metadata, uid: 'job-uid' } } as unknown as Parameters<
+    typeof buildDeployKeySecret
+  >[0];
+  const stored = buildDeployKeySecret(job, repository, local) ?? assert.fail();
+  assert.equal(stored.metadata.name, 'job-deploy-key');
+  assert.equal(stored.metadata.namespace, config.buildsNamespace);
+  assert.deepEqual(stored.metadata.ownerReferences, [
+    { apiVersion: 'batch/v1', kind: 'Job', name: 'job', uid: 'job-uid' },
+  ]);
+  // A check of the format has random bytes.
+  const { key = '' } = stored['stringData'] as Record<string, string>;
+  assert.equal(key.slice(-100), privateKey.slice(-100));
+
+  const open = buildPipelineJob(app(), local, { ...identity, repository: { ...repository, isPrivate: false } });
+  assert.equal(buildDeployKeySecret(job, { ...repository, isPrivate: false }, local), undefined);
+  assert.equal(readInput(open).ssh, undefined);
+  assert.equal(readInput(open).licenses.missing, config.pipeline.licenses.missing);
+  assert.equal(open.metadata.labels?.[labels.ssh], undefined);
 });
