@@ -61,6 +61,7 @@ export async function openManagedPage(): Promise<ManagedPage> {
       lookUpKeys: () =>
         Promise.resolve({ ok: true, commit: commits[0] ?? '', reference: 'refs/heads/main', authorKeys: [hash] }),
       createSecret: () => Promise.resolve(),
+      readApp: () => Promise.resolve(undefined),
       maximumReplicas: 3,
       forgeTokens: new MemoryForgeTokens(),
       writeControl: (app) => Promise.resolve(app),
@@ -69,7 +70,11 @@ export async function openManagedPage(): Promise<ManagedPage> {
   const app = await sample.host(
     'mine',
     (_request, response) => response.end('ok'),
-    (one) => ({ ...one, status: buildStatus(one.status, hash) }),
+    (one) => ({
+      ...one,
+      spec: { ...one.spec, control: { formerSlugs: [{ name: 'my-first-name', until: '2099-01-01T00:00:00Z' }] } },
+      status: buildStatus(one.status, hash),
+    }),
   );
   const wakes = { count: 1, number: 1, p50Ms: 1_849, p95Ms: 1_849, recentMs: [1_849] };
   const idle = { state: 'Asleep' as const, since: '2026-11-01T08:10:00Z', number: 2, afterSeconds: 600, wakes };
