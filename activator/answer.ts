@@ -44,6 +44,20 @@ export function sendProblem(
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
+/**
+ * Sends the client of a renamed app to its new address, with the same method and body (308). No client may store that: the app
+ * can get its former name back, and two stored redirects would lead in a circle.
+ */
+export function sendMoved(request: IncomingMessage, response: ServerResponse, origin: string): void {
+  const path = request.url?.startsWith('/') === true ? request.url : '/';
+  response.writeHead(308, {
+    ...buildOwnHeaders('moved'),
+    'content-length': 0,
+    location: `${origin}${path}`,
+  });
+  response.end();
+}
+
 /** Answers with the waiting page. */
 export function sendPage(request: IncomingMessage, response: ServerResponse, app: AppView, retryAfter: number): void {
   const { body, headers } = renderWaitingPage(app.view.title, request.headers['accept-language'], retryAfter);
@@ -57,7 +71,7 @@ export function sendPage(request: IncomingMessage, response: ServerResponse, app
 }
 
 /** The connection closes, because an unread body would be parsed as the next request. */
-export function buildOwnHeaders(kind: RefusalKind): Record<string, string> {
+export function buildOwnHeaders(kind: RefusalKind | 'moved'): Record<string, string> {
   return { 'cache-control': 'no-store', [waitingHeader]: kind, connection: 'close' };
 }
 

@@ -1,10 +1,12 @@
 // Finds the app of a host name, and the addresses at which its pods take requests.
+import { z } from 'zod';
 import { locked, readAccessPolicy, type AccessPolicy } from '../crds/access.ts';
 import { findPins, readSettings, resolveSpec } from '../crds/effective-settings.ts';
 import { hostedApp, type HostedApp, type StoredHostedApp } from '../crds/hosted-app.ts';
 import { chooseDomainOwner, type DomainStatus, domainStatuses, listServedDomains } from '../crds/domains.ts';
 import { computePodStartMs, listComponents, listRunningComponents } from '../crds/components.ts';
-import { annotations, group, kind, labels, parseHostLabel, plural, version } from '../crds/names.ts';
+import { addSubdomain, annotations, group, kind, labels, parseHostLabel, plural, version } from '../crds/names.ts';
+import { listFormerSlugs, type NamedApp, readSlug, slugFields } from '../crds/slugs.ts';
 import { previewOf } from '../crds/previews.ts';
 import { parsePodComponents, type PodComponent } from '../crds/routes.ts';
 import type { IdleState } from '../crds/status.ts';
@@ -25,6 +27,8 @@ export interface Site {
   readonly app: AppView;
   /** That of a component with a host name that only it has. */
   readonly subdomain: string | undefined;
+  /** Origin of the same part of the app at its current name, if the host is that of a former one. */
+  readonly movedTo?: string | undefined;
 }
 
 export interface Directory {
@@ -52,7 +56,11 @@ const retiredMs = 45_000;
 /** Indexes of apps: by own domain, and previews by the app that they belong to. A preview has no own domains. */
 const byDomain = 'domain';
 const byPreviewed = 'previewed';
+/** Index of renamed apps: by the slugs that are not their names. A preview has none. */
+const bySlug = 'slug';
 export const appIndexers = {
+  [bySlug]: ({ view: { names, previewOf: shown } }: AppView): readonly string[] =>
+    shown === undefined && names !== undefined ? [names.slug, ...names.former.map(({ name }) => name)] : [],
   [byDomain]: ({ view }: AppView): readonly string[] => (view.previewOf === undefined ? listServedDomains(view) : []),
   [byPreviewed]: ({ view }: AppView): readonly string[] => [view.previewOf ?? []].flat(),
 };
@@ -75,6 +83,21 @@ export function createDirectory({ apps, pods, namespace, domain }: DirectoryOpti
     return { ...app, view: { ...app.view, access: shown === undefined ? locked : shown.view.access } };
   };
 
+  /** An app by its name or one of its slugs. */
+  const findNamed = (label: string): AppView | undefined => {
+    const now = new Date();
+    const isLed = (app: AppView): boolean =>
+      readSlug(toNamed(app)) === label || listFormerSlugs(toNamed(app), now).includes(label);
+    return get(label) ?? apps.listByIndex(bySlug, label).filter(isLed).toSorted(compareAge)[0];
+  };
+  /** Says where a renamed app is, once that is known to work: the operator has published it there. */
+  const toSite = (app: AppView, label: string, subdomain: string | undefined): Site => {
+    const { names } = app.view;
+    if (names === undefined || names.slug === label) return { app, subdomain };
+    const isPublished = names.url?.hostname === `${names.slug}.${domain}`;
+    return { app, subdomain, ...(isPublished ? { movedTo: addSubdomain(names.url.origin, subdomain) } : {}) };
+  };
+
   apps.subscribe((change) => {
     if (change.type !== 'updated' || change.object.view.idle?.state !== 'Asleep') return;
     if (change.old.view.idle?.state === 'Asleep') return;
@@ -95,11 +118,11 @@ export function createDirectory({ apps, pods, namespace, domain }: DirectoryOpti
         return owner === undefined ? undefined : { app: owner, subdomain: undefined };
       }
       const label = name.slice(0, -domain.length - 1);
-      const app = get(label);
-      if (app !== undefined) return { app, subdomain: undefined };
+      const app = findNamed(label);
+      if (app !== undefined) return toSite(app, label, undefined);
       const parsed = parseHostLabel(label);
-      const owner = parsed.subdomain === undefined ? undefined : get(parsed.app);
-      return owner === undefined ? undefined : { app: owner, subdomain: parsed.subdomain };
+      const owner = parsed.subdomain === undefined ? undefined : findNamed(parsed.app);
+      return owner === undefined ? undefined : toSite(owner, parsed.app, parsed.subdomain);
     },
     listBackends(app) {
       const backends = pods.listByIndex(byApp, app).flatMap(({ metadata, view }): Backend[] => {
@@ -151,7 +174,16 @@ export interface AppView extends KubeObject {
     readonly domains: readonly DomainStatus[] | undefined;
     /** The app that it is a preview of; empty if that cannot be read. */
     readonly previewOf: string | undefined;
+    /** Set if its author has renamed it. */
+    readonly names: AppNames | undefined;
   };
+}
+
+interface AppNames {
+  readonly slug: string;
+  readonly former: readonly { readonly name: string; readonly until: string }[];
+  /** Where the operator has published the app last. */
+  readonly url: URL | undefined;
 }
 
 /** A pod of an app. */
@@ -188,11 +220,12 @@ export function toAppView(object: KubeObject): AppView {
   const { data } = hostedApp.safeParse(object);
   const { spec, status } = object as KubeObject & {
     readonly spec?: { readonly control?: unknown; readonly previewOf?: unknown };
-    readonly status?: { readonly domains?: unknown };
+    readonly status?: { readonly domains?: unknown; readonly url?: unknown };
   };
   const own = {
     access: readAccessPolicy(spec?.control),
     domains: domainStatuses.safeParse(status?.domains).data,
+    names: readNames(metadata.name, spec?.control, status?.url),
     previewOf: spec?.previewOf === undefined ? undefined : (previewOf.safeParse(spec.previewOf).data?.app ?? ''),
   };
   const view =
@@ -200,6 +233,23 @@ export function toAppView(object: KubeObject): AppView {
       ? { ...unread, title: metadata.name, ...own }
       : { ...readView({ ...data, pinned: findPins((object as unknown as StoredHostedApp).spec) }), ...own };
   return { apiVersion, kind: object.kind, metadata: pickObjectMeta(metadata), view };
+}
+
+const renaming = z.looseObject(slugFields);
+
+/** Undefined if the app was never renamed. */
+function readNames(name: string, control: unknown, url: unknown): AppNames | undefined {
+  const { slug = name, formerSlugs: former = [] } = renaming.safeParse(control).data ?? {};
+  if (slug === name && former.length === 0) return undefined;
+  return { slug, former, url: typeof url === 'string' ? (URL.parse(url) ?? undefined) : undefined };
+}
+
+function toNamed({ metadata, view: { names } }: AppView): NamedApp {
+  return { metadata, spec: { control: { slug: names?.slug, formerSlugs: names?.former } } };
+}
+
+function compareAge({ metadata: one }: AppView, { metadata: other }: AppView): number {
+  return one.creationTimestamp < other.creationTimestamp ? -1 : 1;
 }
 
 const unread = {
@@ -211,7 +261,7 @@ const unread = {
   failure: undefined,
 };
 
-function readView(app: HostedApp): Omit<AppView['view'], 'access' | 'domains' | 'previewOf'> {
+function readView(app: HostedApp): Omit<AppView['view'], 'access' | 'domains' | 'previewOf' | 'names'> {
   const { metadata, status = {} } = app;
   const resolved = resolveSpec(app, readSettings(status.built?.settings));
   const { run, listing } = resolved;

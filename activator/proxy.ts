@@ -9,7 +9,7 @@ import { isSameSecret } from '../lib/sealed-text.ts';
 import type { Logger } from '../lib/telemetry.ts';
 import { isStillAdmitted, judgeVisitor, PasswordChecks, type Sessions, type Verdict } from './access.ts';
 import type { Activity } from './activity.ts';
-import { choosePatience, sendPage, sendProblem, type Patience } from './answer.ts';
+import { choosePatience, sendMoved, sendPage, sendProblem, type Patience } from './answer.ts';
 import type { AppView, Directory } from './directory.ts';
 import { createResponse, forward, forwardUpgrade, hasBody, NoAnswer, readClient } from './forward.ts';
 import type { Destination, Gate } from './gate.ts';
@@ -37,6 +37,8 @@ const keepAliveMs = 300_000;
 /** For requests the app never answered; the request itself may be what crashes it. */
 const maximumTries = 5;
 const againMs = 100;
+/** User agent of calls that the API makes for agents. */
+const apiAgent = 'moorage-api';
 
 /** A request or upgrade, and how to forward it once it can enter. */
 interface Visit {
@@ -107,6 +109,11 @@ export function createProxy(options: ProxyOptions): Server {
       return;
     }
     const { app } = site;
+    // Calls for agents come past the gateway, with the address that the API has seen last.
+    if (site.movedTo !== undefined && request.headers['user-agent'] !== apiAgent) {
+      sendMoved(request, to.getResponse(), site.movedTo);
+      return;
+    }
     const destination = { ...site, url: request.url ?? '/' };
     const isLook = isProbe(request.headers[probeHeader], options.probeToken);
     const client = readClient(request, options.trustedProxies);

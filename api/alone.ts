@@ -75,7 +75,7 @@ const api = createApi({
     MOORAGE_RECEIPT_KEY: receiptKey === '' ? readOrCreateSecret('receipt-key.pem', createReceiptKey) : receiptKey,
   }),
   apps: {
-    apps: { get: () => undefined, listAll: () => [], listPreviews: () => [] },
+    apps: { get: () => undefined, findNameHolder: () => undefined, listAll: () => [], listPreviews: () => [] },
     site: { domain: 'localhost', port },
   },
   findModelApp: () => undefined,

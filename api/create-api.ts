@@ -78,7 +78,7 @@ export interface ApiOptions {
   readonly revenue?: RevenueSettings;
   /** Hosted apps: how they are found and where they answer inside the cluster. */
   readonly apps: Omit<DirectoryOptions, 'baseUrl' | 'apps'> & {
-    readonly apps: Pick<AppIndex, 'get' | 'listAll' | 'listPreviews'>;
+    readonly apps: Pick<AppIndex, 'get' | 'findNameHolder' | 'listAll' | 'listPreviews'>;
   };
   /** Which app may ask models on /v1. */
   readonly findModelApp: ModelsOptions['findApp'];

@@ -21,6 +21,7 @@ import {
   createRepositoryCheck,
   createSubmitter,
   hostedApps,
+  SlugClaims,
   createLogMetrics,
   createLogOpener,
   readAppSettings,
@@ -70,6 +71,7 @@ const submit = createSubmitter({
   pollMs: config.pollSeconds * 1000,
   modelsUsd: config.submittedModelsUsd,
   checkRepository,
+  claims: new SlugClaims(() => api.models.ledger.get().database),
   limits: { perCallerAndDay: config.submissionsPerDay, apps: config.maxApps, perNetwork: config.appsPerNetwork },
 });
 const submitting = createSubmitEndpoints({
@@ -108,6 +110,7 @@ const api = createApi({
           lookUpKeys: (repository) => lookUp(repository, { keys: true }),
           writeControl: createControlWriter({ client, apps }),
           createSecret: createSecretCreator(client),
+          readApp: (name) => client.get(hostedApps, { name, namespace: config.appsNamespace }),
           maximumReplicas: config.authorReplicas,
           offersDomains: config.offersDomains,
           forgeTokens: createForgeTokens(client, config.systemNamespace),

@@ -6,6 +6,7 @@ import { omitUndefined } from '../lib/values.ts';
 import { accessFields } from './access.ts';
 import { ownDomains } from './domains.ts';
 import type { StoredSpec } from './hosted-app.ts';
+import { slugFields } from './slugs.ts';
 import { runRequests } from './tasks.ts';
 import {
   addRules,
@@ -67,6 +68,7 @@ export const control = z.strictObject({
     .optional()
     .describe('Highest version of any secret so far. It only increases, so that no version is used twice.'),
   ...accessFields,
+  ...slugFields,
   runs: runRequests
     .optional()
     .describe('Runs of tasks and commands that the author has requested. Each is started once.'),

@@ -5,6 +5,7 @@ import { type AppsSite, activator } from '../../crds/names.ts';
 import { listComponents } from '../../crds/components.ts';
 import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
 import { toPublicStatus } from '../../crds/public-status.ts';
+import { readSlug } from '../../crds/slugs.ts';
 import { listCallerVariables } from '../../crds/status.ts';
 import {
   assignServicePorts,
@@ -25,6 +26,8 @@ export interface AgentPaths {
 
 /** What is needed to call a live app. */
 export interface Target {
+  /** Name of its HostedApp, under which uses and revenue are recorded. */
+  readonly id: string;
   readonly slug: string;
   readonly title: string;
   readonly uid: string;
@@ -151,8 +154,9 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
   const spec = resolveSpec(app, readSettings(built?.settings));
   const { agents, listing } = spec;
   return {
-    slug: app.metadata.name,
-    title: listing.title ?? app.metadata.name,
+    id: app.metadata.name,
+    slug: readSlug(app),
+    title: listing.title ?? readSlug(app),
     uid: app.metadata.uid,
     commit: status.commit,
     origin: originOf(app),
@@ -167,10 +171,10 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
   };
 }
 
-function createAppProtected({ metadata: { name } }: App): Problem {
+function createAppProtected(app: App): Problem {
   return new Problem(
     appProtected,
-    `The author of ${name} decides who may visit it, so it is not called through the platform. Call it at its own address, with an access key of the author as Authorization: Bearer mvk-….`,
+    `The author of ${readSlug(app)} decides who may visit it, so it is not called through the platform. Call it at its own address, with an access key of the author as Authorization: Bearer mvk-….`,
   );
 }
 
@@ -181,7 +185,7 @@ function createAppNotLive(app: App, baseUrl: string, site: AppsSite): Problem {
   const awaited = status.status === 'in_pipeline';
   const standing = awaited ? 'is not live yet' : 'is not live';
   const why = describeStatus(status, resolveUrl(app, site), app.status?.source?.commit).slice(0, 400);
-  return new Problem(appNotLive, `${app.metadata.name} ${standing}. ${why}`, {
+  return new Problem(appNotLive, `${readSlug(app)} ${standing}. ${why}`, {
     members: { status: status.status, status_url: statusUrl },
     ...(awaited ? { headers: { 'retry-after': '10' } } : {}),
   });

@@ -11,6 +11,7 @@ import {
 import { chooseDomainOwner, listServedDomains } from '../../crds/domains.ts';
 import { group, kind, labels, plural, version } from '../../crds/names.ts';
 import { isOwnedBy } from '../../crds/previews.ts';
+import { listFormerSlugs, listTakenSlugs, readSlug } from '../../crds/slugs.ts';
 import { sortAgain } from '../../lib/values.ts';
 import {
   parseAcceptedRepository,
@@ -37,6 +38,7 @@ const callerIndex = 'caller';
 const networkIndex = 'network';
 const domainIndex = 'domain';
 const previewIndex = 'preview';
+const slugIndex = 'slug';
 
 /** The indexers for the store of {@link createAppIndex}. They read the spec, so that manually created apps are found too. */
 export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
@@ -45,6 +47,9 @@ export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
   [callerIndex]: skipPreviews(createLabelIndexer(labels.caller)),
   [networkIndex]: skipPreviews(createLabelIndexer(labels.network)),
   [domainIndex]: skipPreviews(({ status }) => listServedDomains(status)),
+  [slugIndex]: skipPreviews(({ spec: { control = {} } }) => [
+    ...new Set([control.slug ?? [], control.formerSlugs?.map(({ name }) => name) ?? []].flat()),
+  ]),
   [previewIndex]: ({ spec }) => (spec.previewOf === undefined ? [] : [spec.previewOf.app]),
 };
 
@@ -61,7 +66,10 @@ function isPreview({ spec }: App): boolean {
  * previews, so that no list, rank, tool, feed or account has them.
  */
 export interface AppIndex {
+  /** The app of this ID, slug or former slug that still leads to it. */
   get(name: string): App | undefined;
+  /** The app that has a name now, or had it so lately that nobody else may get it. */
+  findNameHolder(name: string): App | undefined;
   /** Previews of the app, sorted by name, without those of an earlier app with its name. */
   listPreviews(app: App): readonly App[];
   findByRepository(hash: string): App | undefined;
@@ -85,9 +93,13 @@ export interface AppIndex {
 /** Creates an index of the apps in one namespace, over a store that has {@link appIndexers}. */
 export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
   const toKey = (name: string): string => `${namespace}/${name}`;
-  const getListed = (name: string): App | undefined => {
+  const getById = (name: string): App | undefined => {
     const app = store.get(toKey(name));
     return app === undefined || isPreview(app) ? undefined : app;
+  };
+  const findBySlug = (name: string, isHeld: (app: App, now: Date) => boolean): App | undefined => {
+    const now = new Date();
+    return getById(name) ?? sortByAge(store.listByIndex(slugIndex, name)).find((app) => isHeld(app, now));
   };
   /** Kept, because with thousands of apps a list spends most of its time sorting. */
   let sorted: readonly App[] = [];
@@ -120,7 +132,8 @@ export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
     stop();
   };
   return {
-    get: getListed,
+    get: (name) => findBySlug(name, (app, now) => readSlug(app) === name || listFormerSlugs(app, now).includes(name)),
+    findNameHolder: (name) => findBySlug(name, (app, now) => listTakenSlugs(app, now).includes(name)),
     listPreviews: (app) =>
       store
         .listByIndex(previewIndex, app.metadata.name)
@@ -181,7 +194,7 @@ export function getApp(apps: Pick<AppIndex, 'get' | 'listAll'>, slug: string): A
   throw createUnknownNameProblem(unknownApp, {
     says: 'Unknown app',
     name: slug,
-    names: apps.listAll().map(({ metadata }) => metadata.name),
+    names: apps.listAll().map(readSlug),
     all: '/agent-capabilities.json lists the live apps.',
   });
 }
@@ -260,7 +273,9 @@ function normalizeName(hosts: GitHosts, { owner, name, host }: RepositoryName): 
 
 /** The author of an app: the owner of its repository, their share of its revenue, and their keys. */
 export interface Authorship {
+  /** Name of its HostedApp, under which revenue is recorded. */
   readonly app: string;
+  readonly slug: string;
   /** Git host and owner of its repository in lower case, for whom revenue accrues. */
   readonly author: string;
   /** As {@link formatKeyRepository} gives it. */
@@ -278,6 +293,7 @@ export function readAuthorship(app: App): Authorship {
   const { author } = resolveSpec(app, readSettings(app.status?.built?.settings));
   return {
     app: app.metadata.name,
+    slug: readSlug(app),
     author: `${host}/${owner}`.toLowerCase(),
     repository: formatKeyRepository(app),
     sharePpm: Math.round(Number(author.share) * 1_000_000),

@@ -53,6 +53,7 @@ export { domainsView } from './author/domains.ts';
 export { figureRanges, type FiguresView, figuresView } from './author/figures.ts';
 export { previewsView } from './author/previews.ts';
 export { hookSecretView } from './author/push-hook-secrets.ts';
+export { SlugClaims } from './author/rename.ts';
 export { secretsView } from './author/secrets.ts';
 export { settingsView } from './author/settings.ts';
 export { readSignInProviders, type SignInProvider } from './sign-in/config.ts';

@@ -1,5 +1,6 @@
 // What this installation offers, as documents, pages and protocols show it: tools, live apps with their operations, guides,
 // models and endpoints.
+import { readSlug } from '../../crds/slugs.ts';
 import { callAppPath, type Endpoint } from '../http/index.ts';
 import type { HostedAppSummary, Tool } from '../tools/index.ts';
 import { isProtected } from '../../crds/access.ts';
@@ -76,8 +77,8 @@ export function listLiveApps(apps: readonly App[]): HostedAppSummary[] {
     const { title, description, category } = resolveSpec(app, readSettings(app.status?.built?.settings)).listing;
     return [
       {
-        slug: app.metadata.name,
-        title: title ?? app.metadata.name,
+        slug: readSlug(app),
+        title: title ?? readSlug(app),
         description: description ?? app.spec.submission?.note ?? '',
         category,
         url: status.url,

@@ -237,6 +237,14 @@ export const settingRefused: ProblemType = {
     'The value is valid, but not for this app: `detail` names the field or the variable, the reason and the fix. Nothing was changed.',
 };
 
+export const slugTaken: ProblemType = {
+  slug: 'slug-taken',
+  status: 409,
+  title: 'Slug taken',
+  description:
+    'Another app has this slug, or has had it so lately that it still redirects to that app. Nothing was changed. Choose another slug.',
+};
+
 export const unknownSecret: ProblemType = {
   slug: 'unknown-secret',
   status: 404,

@@ -1,4 +1,5 @@
 // The status of a submitted repository and of its app, as JSON and as a sentence.
+import { readSlug } from '../../crds/slugs.ts';
 import { z } from 'zod';
 import { findAuthorContact, contactSources, listPublicSettings } from '../../crds/effective-settings.ts';
 import { formatAppUrl, type AppsSite } from '../../crds/names.ts';
@@ -327,7 +328,7 @@ function formatAddresses(
   const query = host === defaultHost ? '' : `?host=${encodeURIComponent(host)}`;
   return {
     repo,
-    slug: app.metadata.name,
+    slug: readSlug(app),
     url: resolveUrl(app, site),
     status_url: `${statusUrl}${query}`,
     log_url: `${statusUrl}/log${query}`,
@@ -336,7 +337,7 @@ function formatAddresses(
 
 /** The URL of the app, which works once the app is live. */
 export function resolveUrl(app: App, site: AppsSite): string {
-  return app.status?.url ?? formatAppUrl(app.metadata.name, site);
+  return app.status?.url ?? formatAppUrl(readSlug(app), site);
 }
 
 function toDetailsView(status: PublicStatus): Partial<StatusView> {

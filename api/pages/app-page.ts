@@ -5,7 +5,7 @@ import { type Endpoint, type Html, html, type RequestContext } from '../http/ind
 import { Problem } from '../../lib/problem.ts';
 import { parseAcceptedRepository } from '../../lib/repository.ts';
 import { readToolArguments, renderTools, type ToolAttempt } from './app-tools.ts';
-import { type Calls, createPageEndpoint, type Page, type PageInput } from './page.ts';
+import { type Calls, createPageEndpoint, type Page, type PageInput, redirectTo } from './page.ts';
 import {
   renderAuthored,
   renderBadge,
@@ -60,6 +60,8 @@ export function createAppPages(site: PageSite, calls: Calls): Endpoint[] {
       summary: 'An app',
       render: async ({ params }, visit, context) => {
         const app = await readProject(context, { params });
+        // The app was renamed.
+        if (app.slug !== params['slug']) return redirectTo(visit.link(`/apps/${encodeURIComponent(app.slug)}`));
         return buildAppPage(app, await readTools(context, app.slug), undefined, visit);
       },
     }),

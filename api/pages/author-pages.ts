@@ -112,7 +112,7 @@ interface AuthorRecord {
   readonly handle: string;
   /** Git host and owner. */
   readonly name: string;
-  readonly apps: readonly { readonly slug: string; readonly share: number }[];
+  readonly apps: readonly { readonly id: string; readonly slug: string; readonly share: number }[];
   readonly hasKey: boolean;
 }
 
@@ -134,7 +134,7 @@ function buildAuthorPage({ record, month, statement, problem }: AuthorContent, v
     main: html`<h1>${renderAuthored(record.name)}</h1>
       ${renderApps(record, visit)}
       ${problem === undefined ? '' : renderErrorSummary(text.author.refused, problem, fields, visit)}
-      ${statement === undefined ? '' : renderStatement(statement, visit)}
+      ${statement === undefined ? '' : renderStatement(statement, record, visit)}
       ${renderKeyForm(record, { month, problem }, visit)} ${renderInstructions(record, visit)}`,
   };
 }
@@ -219,7 +219,7 @@ function renderInstructions(record: AuthorRecord, visit: Visit): Html {
   </section>`;
 }
 
-function renderStatement(statement: StatementView, visit: Visit): Html {
+function renderStatement(statement: StatementView, record: AuthorRecord, visit: Visit): Html {
   const { text, format } = visit;
   return html`<section>
     <h2>${text.author.statement(statement.month)}</h2>
@@ -232,12 +232,18 @@ function renderStatement(statement: StatementView, visit: Visit): Html {
       [text.author.paid, formatUsd(statement.paid_usd)],
       [text.author.closing, html`<strong>${formatUsd(statement.closing_usd)}</strong>`],
     ])}
-    ${statement.lines.length === 0 ? html`<p class="empty">${text.author.empty}</p>` : renderLines(statement, visit)}
+    ${statement.lines.length === 0 ? html`<p class="empty">${text.author.empty}</p>` : renderLines(statement, record, visit)}
     ${renderCapped(statement, visit)} ${renderLosses(statement, visit)} ${renderDisputes(statement, visit)}
   </section>`;
 }
 
-function renderLines({ lines: list }: StatementView, visit: Visit): Html {
+/** A line has the name under which it is signed; the current one of a renamed app is shown with it. */
+function formatLineApp(id: string, { apps }: AuthorRecord): string {
+  const slug = apps.find((app) => app.id === id)?.slug ?? id;
+  return slug === id ? id : `${slug} (${id})`;
+}
+
+function renderLines({ lines: list }: StatementView, record: AuthorRecord, visit: Visit): Html {
   const { text, format } = visit;
   const number = true;
   return renderTable(
@@ -255,7 +261,7 @@ function renderLines({ lines: list }: StatementView, visit: Visit): Html {
     list.map((line) => [
       line.day ?? format.date(line.posted_at),
       html`${text.author.kinds[line.kind]}${line.item === null ? '' : html`, ${text.author.items[line.item]}`}${line.reason === null ? '' : html`<br /><small>${renderAuthored(line.reason)}</small>`}`,
-      line.app ?? renderMissing(visit),
+      line.app === null ? renderMissing(visit) : formatLineApp(line.app, record),
       format.integer(line.uses),
       formatUsd(line.gross_usd),
       line.share === null ? renderMissing(visit) : format.percent(Number(line.share)),

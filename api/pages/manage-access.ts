@@ -1,5 +1,5 @@
-// Who else reaches an app and where, on its author's page: the visitors that it admits, its own domains, and the tokens for
-// programs and people.
+// Who else reaches an app and where, on its author's page: the visitors that it admits, its name, its own domains, and the
+// tokens for programs and people.
 import { scopes, viewerScopes } from '../apps/index.ts';
 import { type Html, html } from '../http/index.ts';
 import { type ManageContent, renderAction, renderHidden } from './manage-content.ts';
@@ -80,6 +80,36 @@ function renderKeyForm({ path, token, problem }: ManageContent, visit: Visit): H
     ${renderHidden('token', token)} ${renderTextField(name, problem?.errors ?? [], visit)}
     <button type="submit" class="quiet" name="action" value="create-access-key">${words.create}</button>
   </form>`;
+}
+
+/** The slug of the app, and the form that changes it. */
+export function renderName(content: ManageContent, visit: Visit): Html {
+  const { app, actions, problem, path, token } = content;
+  const { text, format } = visit;
+  const words = text.manage.rename;
+  if (!actions.has('rename') || app.control.deleteAfter !== undefined) return html``;
+  const field = {
+    ...{ name: 'new-slug', label: words.slug, help: words.slugHelp, value: '', maxLength: 40 },
+    isRequired: true,
+  };
+  return html`<section aria-labelledby="name">
+    <h2 id="name">${words.title}</h2>
+    <p>${words.lead}</p>
+    ${renderFacts([[words.address, app.url]])}
+    ${
+      app.former_slugs.length === 0
+        ? ''
+        : renderTable(
+            words.former,
+            [{ title: words.former }, { title: words.until }],
+            app.former_slugs.map(({ slug, until }) => [html`<code>${slug}</code>`, format.dateTime(until)]),
+          )
+    }
+    <form class="panel" method="post" action="${path}">
+      ${renderHidden('token', token)} ${renderTextField(field, problem?.errors ?? [], visit)}
+      <button type="submit" class="quiet" name="action" value="rename">${text.manage.actions.rename}</button>
+    </form>
+  </section>`;
 }
 
 type Domain = NonNullable<ManageContent['domains']>['domains'][number];

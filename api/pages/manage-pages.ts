@@ -181,7 +181,7 @@ async function buildRefusalPage(
   state: ManageState & { readonly problem: Problem },
   visit: Visit,
   context: RequestContext,
-): Promise<Page> {
+): Promise<Page | Response> {
   try {
     return await buildManagePage(services, state, visit, context);
   } catch (error) {
@@ -313,6 +313,10 @@ const actions: readonly (readonly [
   ['rollback', 'POST', '/rollback', { toBody: (read) => ({ commit: read('commit') }) }],
   ['run-task', 'POST', '/tasks/{name}/runs', { toParams: toNameParameter }],
   ['restore', 'POST', '/restore'],
+  [
+    ...(['rename', 'POST', '/rename'] as const),
+    { toBody: (read) => ({ slug: read('new-slug') }), formFields: { slug: 'new-slug' } },
+  ],
   ['set-secret', 'PUT', '/secrets/{name}', { toParams: toNameParameter, toBody: (read) => ({ value: read('value') }) }],
   ['delete-secret', 'DELETE', '/secrets/{name}', { toParams: toNameParameter }],
   ['change-settings', 'PUT', '/settings', { toBody: readSettingsForm }],
@@ -450,12 +454,17 @@ interface ManageState {
 /** @throws Problem (app-private, missing-scope) if the key of the session does not open this app */
 async function buildManagePage(
   services: Services,
-  { slug, session, problem, shown }: ManageState,
+  { slug: asked, session, problem, shown }: ManageState,
   visit: Visit,
   context: RequestContext,
-): Promise<Page> {
-  const input = { params: { slug }, key: session.key };
+): Promise<Page | Response> {
+  const input = { params: { slug: asked }, key: session.key };
   const app: OwnApp = await services.readApp(context, input);
+  const { slug } = app;
+  const done = readField(visit.query, 'done');
+  // The app was renamed, perhaps just now.
+  if (slug !== asked && problem === undefined && shown === undefined)
+    return redirectTo(visit.link(toManagePath(slug), done === undefined ? {} : { done }));
   const search = readField(visit.query, 'search') ?? '';
   const run = readField(visit.query, 'run') ?? '';
   const allowed = new Set<string>(app.allowed);
@@ -493,7 +502,7 @@ async function buildManagePage(
     path: visit.link(toManagePath(slug)),
     token: session.csrf,
     actions: new Set(actionNames.map(([name]) => name)),
-    done: readField(visit.query, 'done'),
+    done,
   };
   return renderManagePage(content, visit);
 }

@@ -1,7 +1,7 @@
 // What the author's page of an app shows: control, releases, figures, secrets, settings, log, crashes, the audit log and the end.
 import { type Html, html } from '../http/index.ts';
 import { type ActionName, type ManageContent, renderAction, renderHidden } from './manage-content.ts';
-import { renderAccess, renderDomains, renderTokens } from './manage-access.ts';
+import { renderAccess, renderDomains, renderName, renderTokens } from './manage-access.ts';
 import { renderFigures } from './manage-figures.ts';
 import { renderDeployKey, renderForge } from './manage-forge.ts';
 import { renderNotifications } from './manage-notifications.ts';
@@ -23,7 +23,7 @@ import type { Visit } from './visit.ts';
 
 const formFields = [
   ...['name', 'value', 'replicas', 'idleAfter', 'healthPath', 'slug', 'address', 'url'],
-  ...['token-name', 'expires_in_days', 'password', 'key-name', 'domain', 'forge-token'],
+  ...['token-name', 'expires_in_days', 'password', 'key-name', 'domain', 'forge-token', 'new-slug'],
 ];
 
 export function renderManagePage(content: ManageContent, visit: Visit): Page {
@@ -85,6 +85,7 @@ function listSections(content: ManageContent, visit: Visit): readonly Section[] 
     { id: 'forge', title: manage.forge.title, body: renderForge(content, visit) },
     { id: 'notifications', title: manage.notify.title, body: renderNotifications(content, visit) },
     { id: 'access', title: manage.access.title, body: renderAccess(content, visit) },
+    { id: 'name', title: manage.rename.title, body: renderName(content, visit) },
     { id: 'domains', title: manage.domains.title, body: renderDomains(content, visit) },
     { id: 'tokens', title: manage.tokens, body: renderTokens(content, visit) },
     { id: 'audit', title: manage.audit, body: renderAudit(content, visit) },

@@ -131,7 +131,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
         polls.start(key, identifySource(app), { repository: action.repository, revision: app.spec.source.revision });
         return;
       case 'probe':
-        probes.start(key, formatProbeIdentity(action.template), {
+        probes.start(key, formatProbeIdentity(action.template, action.host), {
           host: action.host,
           paths: action.paths,
           attempts: action.isLive === true ? 3 : 1,

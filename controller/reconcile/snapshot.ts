@@ -5,6 +5,7 @@ import { findPins } from '../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import { annotations, labels } from '../../crds/names.ts';
 import type { CloseRequest } from '../../crds/reports.ts';
+import { formatSlugHost, readSlug } from '../../crds/slugs.ts';
 import { createAppToken, createPushToken } from '../../lib/app-tokens.ts';
 import { StallingError, type KubeObject } from '../../lib/kubernetes/index.ts';
 import { markPrivate, readRepository, type Repository, RepositoryError } from '../../lib/repository.ts';
@@ -83,7 +84,11 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     repository: readSource(app, config),
     poll: polls.take(key, identifySource(app)),
     idle: readIdleView(sources, app, now),
-    probe: maskProbe(probes.take(key, formatProbeIdentity(app.status?.answer?.template)), app, config),
+    probe: maskProbe(
+      probes.take(key, formatProbeIdentity(app.status?.answer?.template, formatSlugHost(app, config.site))),
+      app,
+      config,
+    ),
     page: app.status?.served === undefined ? undefined : pages.take(key, formatPageIdentity(app.status.served)),
     jobs,
     pipelinePods: caches.pipelinePods.listByIndex(byApp, name),
@@ -96,10 +101,11 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     claims: caches.claims.listByIndex(byApp, name),
     pods: pods.filter((pod) => !isServiceObject(pod) && !isTrial(pod) && !isTask(pod)),
     trial: { deployment: caches.deployments.listByIndex(byApp, name).find(isTrial), pods: pods.filter(isTrial) },
-    route: caches.routes.get(key),
+    route: caches.routes.get(`${namespace}/${readSlug(app)}`),
     componentRoutes: caches.routes
       .listByIndex(byApp, name)
-      .filter((each) => each.metadata.name !== name && !isDomainRoute(each)),
+      .filter((each) => each.metadata.name !== readSlug(app) && !isDomainRoute(each)),
+    findRoute: (routeName) => caches.routes.get(`${namespace}/${routeName}`),
     domains: {
       answers: sources.proofs?.take(key, proofIdentity),
       routes: caches.routes.listByIndex(byApp, name).filter(isDomainRoute),
@@ -163,9 +169,12 @@ function isTask({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[annotations.task] !== undefined;
 }
 
-/** Identifies a probe: by the pod template that it is about. An answer of the release before says nothing about it. */
-export function formatProbeIdentity(template: string | undefined): string {
-  return template ?? 'any';
+/**
+ * Identifies a probe: by the pod template that it is about, and by its host. An answer of the release before, or at the address
+ * before, says nothing about it.
+ */
+export function formatProbeIdentity(template: string | undefined, host: string): string {
+  return `${template ?? 'any'} ${host}`;
 }
 
 /** Identifies a look at a page: by the release that served when it began. */
@@ -321,8 +330,10 @@ export interface Snapshot {
   readonly claims: readonly PersistentVolumeClaim[];
   readonly pods: readonly Pod[];
   readonly route: HttpRoute | undefined;
-  /** Of components with host names that only they have. */
+  /** Of components with host names that only they have, and of former names of the app. */
   readonly componentRoutes?: readonly HttpRoute[];
+  /** The route of this name, of whichever app. */
+  readonly findRoute?: ((name: string) => HttpRoute | undefined) | undefined;
   /** Own domains. Absent: the app has none. */
   readonly domains?: DomainView | undefined;
   /** What the containers of the pod of this name have written outside of volumes; absent where disks are not measured. */

@@ -88,6 +88,7 @@ function assemble(): Product {
       lookUpKeys: () => Promise.reject(new Error('not called')),
       writeControl: () => Promise.reject(new Error('not called')),
       createSecret: () => Promise.reject(new Error('not called')),
+      readApp: () => Promise.reject(new Error('not called')),
       maximumReplicas: 1,
       forgeTokens: { read: refuseCall, write: refuseCall, removeUnknown: refuseCall },
       logs: {

@@ -64,7 +64,17 @@ export function buildAuthorUrl(
 /** An author and their apps, as anybody may read it. */
 export const authorView = z.object({
   author: z.string().describe('Git host and owner.'),
-  apps: z.array(z.object({ slug: z.string(), share: z.number().describe('Part of a use that the author accrues.') })),
+  apps: z.array(
+    z.object({
+      slug: z.string(),
+      id: z
+        .string()
+        .describe(
+          'First slug of the app, under which its uses are recorded and signed. Differs if the app was renamed.',
+        ),
+      share: z.number().describe('Part of a use that the author accrues.'),
+    }),
+  ),
   has_key: z.boolean().describe('Whether a repository has the line of a key.'),
   statements_url: z.string(),
   keys_url: z.string().describe('POST to it for a key.'),
@@ -90,7 +100,7 @@ export function createAuthorEndpoints({ apps, baseUrl }: RevenueServices): Endpo
         const { author, handle, apps: authorApps } = findAuthor(apps, params.handle, query.host);
         return Promise.resolve({
           author,
-          apps: authorApps.map(({ app, sharePpm }) => ({ slug: app, share: sharePpm / 1_000_000 })),
+          apps: authorApps.map(({ app, slug, sharePpm }) => ({ slug, id: app, share: sharePpm / 1_000_000 })),
           has_key: authorApps.some(({ keys }) => keys.length > 0),
           statements_url: buildAuthorUrl(baseUrl, { author, handle }, 'statements'),
           keys_url: buildAuthorUrl(baseUrl, { author, handle }, 'keys'),

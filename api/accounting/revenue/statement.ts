@@ -67,7 +67,7 @@ export function startPosting(ledger: OpenLedger, options: PostingOptions): void 
 /** Records the authors of the apps. @returns how many changed */
 export async function noteAuthors(
   database: Database,
-  apps: readonly Authorship[],
+  apps: readonly Omit<Authorship, 'slug'>[],
   now: Date | null = null,
 ): Promise<number> {
   const fields = apps.map(({ app, author, sharePpm, submitter }) => ({

@@ -1,6 +1,7 @@
 // Decides who may see and change the private side of an app: holders of an author key whose hash its repository carries, and of
 // tokens that were made with one, and accounts that can push at their forge. Before each change, the newest commit of the default
 // branch is read again, so that removing the line revokes the key and its tokens immediately, or the forge is asked again.
+import { readSlug } from '../../../crds/slugs.ts';
 import type { LookupAnswer } from '../../../lib/git/lookup.ts';
 import {
   formatAuthorKeyLine,
@@ -122,7 +123,7 @@ export class AuthorAccess {
    */
   async #findHolder(app: App, context: CallContext, isChange: boolean): Promise<Holder | string> {
     const authorization = context.headers.get('authorization');
-    const { name: slug } = app.metadata;
+    const slug = readSlug(app);
     if (authorization === null)
       throw new Problem(
         appKeyRequired,

@@ -1,5 +1,6 @@
 // The endpoints with which an author gives own domains to an app. The API stores what the author wants in spec.control; the
 // operator looks for the proof in DNS, and reports in the status.
+import { formatSlugHost, readSlug } from '../../../crds/slugs.ts';
 import { z } from 'zod';
 import type { Control } from '../../../crds/control.ts';
 import {
@@ -10,7 +11,6 @@ import {
   maximumDomains,
   type OwnDomain,
 } from '../../../crds/domains.ts';
-import { formatAppHost } from '../../../crds/names.ts';
 import { formatDomainName, readDomainName } from '../../../lib/domain-names.ts';
 import { createUnknownNameProblem, Problem } from '../../../lib/problem.ts';
 import { omitUndefined } from '../../../lib/values.ts';
@@ -82,7 +82,7 @@ function createListEndpoint({ access, site, domains }: AuthorServices): Endpoint
       const { app } = await access.identify(params.slug, context, 'listDomains');
       const wanted = app.spec.control?.domains ?? [];
       return {
-        slug: app.metadata.name,
+        slug: readSlug(app),
         offered: domains.offered,
         domains: wanted.map((each) => toDomainView(app, each, site)),
       };
@@ -228,7 +228,8 @@ function findDomainView(app: App, domain: string, { site }: AuthorServices): Dom
   return toDomainView(app, wanted, site);
 }
 
-function toDomainView({ metadata, status }: App, wanted: OwnDomain, site: AuthorServices['site']): DomainView {
+function toDomainView(app: App, wanted: OwnDomain, site: AuthorServices['site']): DomainView {
+  const { metadata, status } = app;
   const { name, addedAt, checkAfter = addedAt } = wanted;
   const found: Partial<DomainStatus> = status?.domains?.find((each) => each.name === name) ?? {};
   const { state = 'Pending', message = 'DNS has not been asked yet.' } = found;
@@ -236,7 +237,7 @@ function toDomainView({ metadata, status }: App, wanted: OwnDomain, site: Author
   return {
     ...{ domain: name, display: formatDomainName(name), state, message },
     records: formatDomainProof(metadata, name, site),
-    target: formatAppHost(metadata.name, site),
+    target: formatSlugHost(app, site),
     check_requested_at: checkAfter,
     ...omitUndefined({
       url: isServedState(state) ? new URL(`https://${name}:${site.port}`).href : undefined,

@@ -1,4 +1,5 @@
 // The endpoints with which an author runs an app: a key for it, its private side, and what the author does with it.
+import { listFormerSlugs, readSlug } from '../../../crds/slugs.ts';
 import { z } from 'zod';
 import { isSuspended } from '../../../crds/control.ts';
 import type { AppsSite } from '../../../crds/names.ts';
@@ -138,6 +139,9 @@ export const ownAppView = z.object({
   status: z.enum(['live', 'in_pipeline', 'rejected']),
   message: z.string().describe('The status in a sentence.'),
   url: z.string(),
+  former_slugs: z
+    .array(z.object({ slug: z.string(), until: z.string().describe('RFC 3339.') }))
+    .describe('Slugs that the app had, and until when they lead to it.'),
   suspended: z.boolean(),
   control: ownControl.describe('What the author has set without a commit. Of secrets, the names and versions alone.'),
   releases: z.array(releaseView).describe('Kept releases, the newest first.'),
@@ -174,12 +178,13 @@ export function toAppView(app: App, site: AppsSite): Omit<z.input<typeof ownAppV
   const url = resolveUrl(app, site);
   const { releases = [], served } = app.status ?? {};
   return {
-    slug: app.metadata.name,
+    slug: readSlug(app),
     repository: readRepository(app).url,
     private: isPrivate(app),
     status: status.status,
     message: describeStatus(status, url, app.status?.source?.commit),
     url,
+    former_slugs: readFormerSlugs(app),
     suspended: isSuspended(app.spec),
     control: ownControl.parse(app.spec.control ?? {}),
     releases: releases.map(({ commit, image, readyAt, goodAt, crashedAt }) => ({
@@ -191,6 +196,12 @@ export function toAppView(app: App, site: AppsSite): Omit<z.input<typeof ownAppV
       pinned: app.spec.control?.release === commit,
     })),
   };
+}
+
+function readFormerSlugs(app: App): { slug: string; until: string }[] {
+  const active = new Set(listFormerSlugs(app, new Date()));
+  const former = app.spec.control?.formerSlugs ?? [];
+  return former.filter(({ name }) => active.has(name)).map(({ name, until }) => ({ slug: name, until }));
 }
 
 export const auditEntryView = z.object({

@@ -1,4 +1,5 @@
 // The endpoints with which an author chooses what runs: roll back to a kept release, deploy the newest commit, build it again.
+import { readSlug } from '../../../crds/slugs.ts';
 import { z } from 'zod';
 import { isSuspended } from '../../../crds/control.ts';
 import { annotations, formatRebuildRequest, parseRebuildRequest } from '../../../crds/names.ts';
@@ -57,7 +58,7 @@ function findKeptCommit(app: App, prefix: string): string {
   const listed = kept === '' ? 'No release of it has served yet.' : `Kept are: ${kept}.`;
   throw new Problem(
     releaseNotKept,
-    `${other === undefined ? 'No kept release' : 'More than one kept release'} of ${app.metadata.name} has a commit that starts with ${prefix}. ${listed}`,
+    `${other === undefined ? 'No kept release' : 'More than one kept release'} of ${readSlug(app)} has a commit that starts with ${prefix}. ${listed}`,
     { members: { releases: releases.map((each) => ({ commit: each.commit, ready_at: each.readyAt })) } },
   );
 }
@@ -128,8 +129,9 @@ function createRebuildEndpoint(services: AuthorServices): Endpoint {
  *
  * @throws Problem (rebuild-refused, too-many-rebuilds)
  */
-function requestRebuild({ metadata, spec }: App, now: Date, noCache: boolean): RequestAnnotations {
-  const { name } = metadata;
+function requestRebuild(app: App, now: Date, noCache: boolean): RequestAnnotations {
+  const { metadata, spec } = app;
+  const name = readSlug(app);
   if (isSuspended(spec))
     throw new Problem(rebuildRefused, `${name} is suspended. Resume it first, with POST /api/apps/${name}/resume.`);
   const pinned = spec.control?.release;

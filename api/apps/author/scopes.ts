@@ -92,6 +92,7 @@ export const permissions = {
   // With it, the platform writes to the repository.
   setForgeToken: 'owner',
   deleteForgeToken: 'owner',
+  renameApp: 'owner',
   deleteApp: 'owner',
   restoreApp: 'owner',
   listTokens: 'owner',

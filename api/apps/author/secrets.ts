@@ -1,5 +1,6 @@
 // The endpoints for an author's secrets. A value goes into a Kubernetes Secret that the API can create and never read; the
 // HostedApp, the audit log and all answers have its name and version alone.
+import { readSlug } from '../../../crds/slugs.ts';
 import { z } from 'zod';
 import {
   type Control,
@@ -244,7 +245,7 @@ export function assertOwnName(app: App, name: string, taken: readonly string[]):
   if (taken.includes(name))
     throw new Problem(
       settingRefused,
-      `The operator of this installation sets ${name} in the HostedApp of ${app.metadata.name}, which takes precedence. Use another name, or ask the operator to remove it.`,
+      `The operator of this installation sets ${name} in the HostedApp of ${readSlug(app)}, which takes precedence. Use another name, or ask the operator to remove it.`,
     );
 }
 

@@ -1,4 +1,5 @@
 // The endpoints for the settings that an author changes without a commit: variables, replicas, idle time and health path.
+import { readSlug } from '../../../crds/slugs.ts';
 import { z } from 'zod';
 import { listComponents } from '../../../crds/components.ts';
 import type { Control } from '../../../crds/control.ts';
@@ -61,7 +62,7 @@ export function createSettingEndpoints(services: AuthorServices): Endpoint[] {
   const toView = (app: App): z.input<typeof settingsView> => {
     const { env, replicas, idleAfter: idle, healthPath: path } = app.spec.control ?? {};
     return {
-      slug: app.metadata.name,
+      slug: readSlug(app),
       settings: { env, replicas, idleAfter: idle, healthPath: path },
       maximum_replicas: hasVolumes(app) ? 1 : maximumReplicas,
     };

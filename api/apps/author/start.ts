@@ -28,6 +28,7 @@ import { createPreviewEndpoint } from './previews.ts';
 import { createPushHookEndpoints, PushPolls } from './push-hook.ts';
 import { HookVersions } from './push-hook-secrets.ts';
 import { createReleaseEndpoints } from './releases.ts';
+import { createRenameEndpoint, type RenameOptions, SlugClaims } from './rename.ts';
 import { applyPermissions } from './scopes.ts';
 import { createSecretEndpoints } from './secrets.ts';
 import { createTaskEndpoints, getRun } from '../tasks/endpoints.ts';
@@ -41,6 +42,8 @@ export interface AuthorCluster {
   readonly lookUpKeys: AuthorAccessOptions['lookUpKeys'];
   readonly writeControl: WriteControl;
   readonly createSecret: AuthorServices['createSecret'];
+  /** Reads a HostedApp past the cache; without it, no app is renamed. */
+  readonly readApp?: RenameOptions['readApp'] | undefined;
   /** Replicas that an author may set. */
   readonly maximumReplicas: number;
   /** Default: stores a fingerprint, with which the log is masked. */
@@ -56,7 +59,7 @@ export interface AuthorCluster {
 }
 
 export interface AuthorSideOptions {
-  readonly apps: Pick<AppIndex, 'get' | 'listAll' | 'listPreviews'>;
+  readonly apps: Pick<AppIndex, 'get' | 'findNameHolder' | 'listAll' | 'listPreviews'>;
   readonly site: AppsSite;
   readonly baseUrl: string;
   /** The secrets of push hooks are derived from it; without it, there are none. */
@@ -100,7 +103,7 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
     return { endpoints: [], identifyAuthor, signIn: undefined, ...nothing };
   }
   const options = { ...site, ...cluster };
-  const { lookUpKeys, writeControl, apps, baseUrl, secret, deleteGraceMs, ledger, log } = options;
+  const { lookUpKeys, writeControl, readApp, apps, baseUrl, secret, deleteGraceMs, ledger, log } = options;
   const database = (): OpenLedger['database'] => ledger.get().database;
   const audit = new AuditLog(database);
   const tokens = new TokenStore(database);
@@ -158,6 +161,9 @@ export function startAuthorSide(cluster: AuthorCluster | undefined, site: Author
       ...createVisitorEndpoints(services),
       ...createDomainEndpoints(services),
       ...createTaskEndpoints({ ...services, store: runs }),
+      ...(readApp === undefined
+        ? []
+        : [createRenameEndpoint(services, { apps, readApp, claims: new SlugClaims(database) })]),
       ...createDeletionEndpoints(services, { graceMs: deleteGraceMs }),
       ...createPushHookEndpoints(services, { baseUrl, secret, polls, versions }),
       ...(forgeTokens === undefined

@@ -1,5 +1,6 @@
 // The endpoints with which an author decides who may visit an app: everybody, holders of a key, or those who know a password.
 // Keys and the password are stored as hashes in spec.control; the activator enforces them.
+import { readSlug } from '../../../crds/slugs.ts';
 import { z } from 'zod';
 import {
   accessKeyName,
@@ -188,11 +189,12 @@ function createRevokeEndpoint(services: AuthorServices): Endpoint {
   });
 }
 
-function toAccessView({ metadata, spec, status }: App): z.input<typeof accessView> {
+function toAccessView(app: App): z.input<typeof accessView> {
+  const { metadata, spec, status } = app;
   const { access = 'public', accessKeys = [] } = spec.control ?? {};
   const routed = status?.conditions?.find(({ type }) => type === 'Routed');
   return {
-    slug: metadata.name,
+    slug: readSlug(app),
     access,
     enforced:
       access !== 'public' &&
@@ -202,7 +204,9 @@ function toAccessView({ metadata, spec, status }: App): z.input<typeof accessVie
   };
 }
 
-function describeAccess({ metadata: { name }, spec: { control = {} } }: App): string {
+function describeAccess(app: App): string {
+  const name = readSlug(app);
+  const { control = {} } = app.spec;
   switch (control.access) {
     case undefined:
       return `Anyone may visit ${name}.`;

@@ -143,34 +143,34 @@ export class AppCalls {
   }
 
   /** Takes a slot of the app too, so that a slow app leaves slots for the others. @throws Problem (tool-busy) */
-  #enter({ slug }: Target, leave: () => void): () => void {
-    const callsInProgress = this.#inProgress.get(slug) ?? 0;
+  #enter({ id, slug }: Target, leave: () => void): () => void {
+    const callsInProgress = this.#inProgress.get(id) ?? 0;
     if (callsInProgress >= this.#options.slotsPerApp) {
       leave();
       throw new Problem(toolBusy, `${slug} has reached its limit of concurrent calls. Try again in 2 seconds.`, {
         headers: { 'retry-after': '2' },
       });
     }
-    this.#inProgress.set(slug, callsInProgress + 1);
+    this.#inProgress.set(id, callsInProgress + 1);
     let inside = true;
     return () => {
       leave();
       if (!inside) return;
       inside = false;
-      const left = (this.#inProgress.get(slug) ?? 1) - 1;
-      if (left === 0) this.#inProgress.delete(slug);
-      else this.#inProgress.set(slug, left);
+      const left = (this.#inProgress.get(id) ?? 1) - 1;
+      if (left === 0) this.#inProgress.delete(id);
+      else this.#inProgress.set(id, left);
     };
   }
 
-  #reserve({ target: { slug }, payer }: AppCall, version: PriceVersion): Promise<Spend> {
+  #reserve({ target, payer }: AppCall, version: PriceVersion): Promise<Spend> {
     const { wallet, appClient } = this.#options;
     return wallet().reserve({
       id: randomUUID(),
       payer,
       amount: version.call,
       ttlMs: appClient.limitMs + 60_000,
-      ...selectPriceAccounts(payer, toRevenueAccount(slug), isFree(version, 'call') ? 'call' : undefined),
+      ...selectPriceAccounts(payer, toRevenueAccount(target.id), isFree(version, 'call') ? 'call' : undefined),
     });
   }
 
@@ -187,7 +187,7 @@ export class AppCalls {
       usage: {
         kind: 'app',
         caller: payer.owner,
-        app: target.slug,
+        app: target.id,
         latencyMs,
         priceVersion: version.version,
         request: id,

@@ -119,7 +119,7 @@ export function createAppEndpoints(options: AppEndpointsOptions): Endpoint[] {
         const target = directory.get(params.slug);
         const request = toAppRequest(body);
         return answerOnce(options, context, {
-          body: { app: target.slug, body },
+          body: { app: target.id, body },
           stored: storedView,
           isStored: ({ status }) => status < 500,
           async run(payer, signal) {
@@ -239,7 +239,7 @@ export function createPathCalls({
         const sent = body === undefined ? undefined : await buffer(body);
         const { value, replayed } = await replays.once(context, {
           payer,
-          body: { app: target.slug, method, path, headers, body: hashBody(sent) },
+          body: { app: target.id, method, path, headers, body: hashBody(sent) },
           answer: storedResponse,
           isStored: ({ status }) => status < 500,
           async run(signal) {

@@ -1,5 +1,6 @@
 // The endpoints with which an author adds contacts, and the links in mails with which their owners confirm an address or stop the
 // mails. A contact that nobody has confirmed gets one mail: the question.
+import { readSlug } from '../../../crds/slugs.ts';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
@@ -113,7 +114,8 @@ export const stopView = z.object({ slug: appName, stopped: z.boolean() });
 export const confirmView = z.object({ slug: appName, confirmed: z.boolean() });
 
 function findSlug({ apps }: NotificationServices, uid: string): string {
-  return apps.listAll().find((app: App) => app.metadata.uid === uid)?.metadata.name ?? '';
+  const found = apps.listAll().find((app: App) => app.metadata.uid === uid);
+  return found === undefined ? '' : readSlug(found);
 }
 
 const expiredLink = 'The link has expired, or the address was removed. Ask the author of the app to add it again.';

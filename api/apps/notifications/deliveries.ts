@@ -1,5 +1,6 @@
 // Notices events in the cache of apps, and delivers them: at least once, with the same id in every attempt. The process that
 // claims a delivery makes it; another one takes over if that process dies.
+import { readSlug } from '../../../crds/slugs.ts';
 import { Problem } from '../../../lib/problem.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
 import { type Fetcher, urlRefused } from '../../tools/index.ts';
@@ -90,7 +91,8 @@ export class Notifier {
   /** Records one event of an app, to be sent to its targets. An event that was recorded before has no effect. */
   async notify(app: App, event: NoticedEvent): Promise<RecordedEvent> {
     const { store, keys, sendMail, now = Date.now } = this.#options;
-    const { uid, name: slug } = app.metadata;
+    const { uid } = app.metadata;
+    const slug = readSlug(app);
     const address = sendMail === undefined ? undefined : findMailContact(app);
     const contact = address === undefined ? undefined : keys.hashContact(address);
     const isNews = now() - event.at.getTime() < (event.isOfAuthor === true ? authorNewsMs : newsMs);

@@ -1,5 +1,6 @@
 // Derives the events that an author is notified of from what an app is now. Nothing depends on having seen what it was before,
 // so a restart of the API loses no event, and the database decides which one is new.
+import { readSlug } from '../../../crds/slugs.ts';
 import { z } from 'zod';
 import { isSuspended } from '../../../crds/control.ts';
 import { findAuthorContact, readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
@@ -214,8 +215,8 @@ export function createTestEvent(app: App, id: string, now: Date): NoticedEvent {
 export function describeApp(app: App): Pick<EventDetail, 'title' | 'host' | 'owner' | 'name'> {
   const { host, owner, name } = readRepository(app);
   const { listing } = resolveSpec(app, readSettings(app.status?.settings?.values));
-  const title = (listing.title ?? app.metadata.name).replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').trim();
-  return { title: title === '' ? app.metadata.name : title.slice(0, 80), host, owner, name };
+  const title = (listing.title ?? readSlug(app)).replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').trim();
+  return { title: title === '' ? readSlug(app) : title.slice(0, 80), host, owner, name };
 }
 
 export const mailAddress = z.email().max(200);

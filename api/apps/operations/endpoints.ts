@@ -128,12 +128,12 @@ export function createToolEndpoints(options: ToolEndpointsOptions): Endpoint[] {
       outputDescription: 'The result of the tool, and the cost of the call.',
       problems: [...callProblems, unknownTool],
       async handler({ params, body }, context) {
-        const app = directory.get(params.slug).slug;
+        const { id, slug: app } = directory.get(params.slug);
         const session = context.headers.get('mcp-session-id') ?? undefined;
         const variables = context.headers.get(mcpEnvironmentHeader);
         return answerOnce(options, context, {
           body: {
-            app,
+            app: id,
             tool: params.tool,
             arguments: body.arguments,
             session,

@@ -4,7 +4,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Logger } from '../../../lib/telemetry.ts';
 import type { AgentPaths, Directory, Target } from '../directory.ts';
-import { type Operation, type OperationList, operationList, nameSeparator, toNamePrefix } from './operation.ts';
+import {
+  type Operation,
+  type OperationList,
+  operationList,
+  OperationNames,
+  nameSeparator,
+  removePrefix,
+  toNamePrefix,
+} from './operation.ts';
 import { createTimeLimit } from '../../../lib/values.ts';
 import { Problem } from '../../../lib/problem.ts';
 import type { Workers } from '../../tools/index.ts';
@@ -110,11 +118,13 @@ export class OperationCache {
 
   /** Waits for the first discovery, because a caller may know the operation from another replica. */
   async find(name: string): Promise<{ readonly target: Target; readonly operation: Operation } | undefined> {
-    const target = this.#findTarget(name);
+    const { target, rest } = this.#findTarget(name) ?? {};
     if (target?.agentPaths === undefined) return undefined;
     const { agentPaths } = target;
-    const findKnown = (): Operation | undefined =>
-      this.getOperations(target)?.operations.find((one) => one.name === name || one.formerName === name);
+    // An app that was renamed is also found by a name that it had.
+    const isNamed = (one: Operation): boolean =>
+      one.name === name || one.formerName === name || (rest !== undefined && removePrefix(one.name) === rest);
+    const findKnown = (): Operation | undefined => this.getOperations(target)?.operations.find(isNamed);
     if (findKnown() === undefined && this.#isDue(target, agentPaths))
       await (this.#pending.get(target.slug) ?? this.#start(target, agentPaths));
     const operation = findKnown();
@@ -125,7 +135,7 @@ export class OperationCache {
   async waitForDiscovery(slug: string, limitMs = firstWaitMs): Promise<void> {
     const target = this.#options.directory.find(slug);
     if (target?.agentPaths === undefined || this.getOperations(target) !== undefined) return;
-    const discovery = this.#pending.get(slug) ?? this.#start(target, target.agentPaths);
+    const discovery = this.#pending.get(target.slug) ?? this.#start(target, target.agentPaths);
     const over = new AbortController();
     const signal = AbortSignal.any([over.signal, this.#ending.signal]);
     await Promise.race([discovery, sleep(limitMs, undefined, { signal }).catch(() => undefined)]);
@@ -136,13 +146,22 @@ export class OperationCache {
     return this.listAll().length;
   }
 
-  /** The app whose prefix the operation's name has; names of built-in tools have none. */
-  #findTarget(name: string): Target | undefined {
+  /**
+   * The app whose prefix the operation's name has, and what follows the prefix if that is a former name of the app. Names of
+   * built-in tools have no prefix.
+   */
+  #findTarget(name: string): { readonly target: Target; readonly rest?: string } | undefined {
     const { directory } = this.#options;
-    const end = [nameSeparator, '.'].map((separator) => name.indexOf(separator)).find((index) => index > 0);
-    if (end === undefined) return undefined;
-    const prefix = name.slice(0, end);
-    return directory.find(prefix) ?? directory.listLive().find(({ slug }) => toNamePrefix(slug) === prefix);
+    const separator = [nameSeparator, '.'].find((each) => name.indexOf(each) > 0);
+    if (separator === undefined) return undefined;
+    const prefix = name.slice(0, name.indexOf(separator));
+    const named = directory.find(prefix);
+    if (named !== undefined)
+      return named.slug === prefix
+        ? { target: named }
+        : { target: named, rest: name.slice(prefix.length + separator.length) };
+    const target = directory.listLive().find(({ slug }) => toNamePrefix(slug) === prefix);
+    return target && { target };
   }
 
   async #watch(): Promise<void> {
@@ -241,9 +260,10 @@ export class OperationCache {
     const { discover, pins } = this.#options;
     const name = { app: target.uid, release: formatRelease(target, agentPaths) };
     const stored = await pins.read(name);
-    if (stored !== undefined) return { ...stored, isNew: false };
+    if (stored !== undefined) return { ...renameOperations(stored, target.slug), isNew: false };
     const list = await discover(target, agentPaths, this.#createSignal(target));
-    return { ...(list.operations.length === 0 ? list : await pins.keep(name, list)), isNew: true };
+    const kept = list.operations.length === 0 ? list : await pins.keep(name, list);
+    return { ...renameOperations(kept, target.slug), isNew: true };
   }
 
   #createSignal({ isMcpServer = false }: Target): AbortSignal {
@@ -258,6 +278,17 @@ export class OperationCache {
     const dueAt = Date.now() + wait;
     return { key, fault, operations: [], leftOut: 0, failures: failures + 1, dueAt, answeredAt: undefined };
   }
+}
+
+/** The operations of an app that was renamed since they were stored, by its current name. */
+function renameOperations(list: OperationList, slug: string): OperationList {
+  const prefix = `${toNamePrefix(slug)}${nameSeparator}`;
+  if (list.operations.every(({ name }) => name.startsWith(prefix))) return list;
+  const names = new OperationNames(slug);
+  return {
+    ...list,
+    operations: list.operations.map((one) => ({ ...one, ...names.createName(removePrefix(one.name)) })),
+  };
 }
 
 function formatKey(target: Target, agentPaths: AgentPaths): string {

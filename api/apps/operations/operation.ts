@@ -101,6 +101,10 @@ export function toNamePrefix(slug: string): string {
   return `${slug.slice(0, maxPrefix - hash.length - 1)}-${hash}`;
 }
 
+export function removePrefix(name: string): string {
+  return name.slice(name.indexOf(nameSeparator) + nameSeparator.length);
+}
+
 export interface OperationName {
   /** `<slug>__<operation>`. */
   readonly name: string;

@@ -19,7 +19,7 @@ import { type AppCall, type AppCalls, type CallReceipt, toReceiptView } from '..
 import type { Directory, Target } from '../directory.ts';
 import { type McpSessions, toSessionProblem } from './mcp-sessions.ts';
 import type { OperationCache } from './operation-cache.ts';
-import { type HttpBinding, type Operation, nameSeparator, toPlainText } from './operation.ts';
+import { type HttpBinding, type Operation, removePrefix, toPlainText } from './operation.ts';
 import { toAppRequest } from './request.ts';
 
 export interface OperationToolsOptions {
@@ -65,7 +65,10 @@ export function createOperationTools({
     return operations.map((operation) => ({ target, operation, fault }));
   };
   return {
-    ready: (app) => operationCache.waitForDiscovery(app),
+    async ready(app) {
+      await operationCache.waitForDiscovery(app);
+      return directory.get(app).slug;
+    },
     list: (app) => listCandidates(app).map((candidate) => toListedTool(candidate, price)),
     search({ query, app, limit }: ExternalSearch) {
       const matches = rankCandidates(app === undefined ? operationCache.listAll() : listCandidates(app), query);
@@ -250,10 +253,6 @@ function toListedTool({ target: { slug }, operation, fault }: Candidate, price: 
 }
 
 const byAuthor = 'In the words of its author, not of Moorage:';
-
-function removePrefix(name: string): string {
-  return name.slice(name.indexOf(nameSeparator) + nameSeparator.length);
-}
 
 interface Candidate {
   readonly target: Target;

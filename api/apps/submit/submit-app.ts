@@ -1,4 +1,5 @@
 // Submits a repository: checks what it has to pass, and creates its HostedApp exactly once, no matter who submits it and how often.
+import { readSlug } from '../../../crds/slugs.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Client, isApiStatus, type Manifest } from '../../../lib/kubernetes/index.ts';
 import {
@@ -25,6 +26,7 @@ import {
   repositoryUnreachable,
 } from '../problems.ts';
 import { type App, type AppIndex, hostedApps, sortByAge, readRepository } from '../hosted-apps.ts';
+import type { SlugClaims } from '../author/rename.ts';
 import type { LookupAnswer } from '../../../lib/git/lookup.ts';
 import { createValidationProblem, FailureCounter } from '../../http/index.ts';
 
@@ -63,6 +65,8 @@ export interface SubmitterOptions {
   readonly modelsUsd?: string | undefined;
   /** Checks that a repository can be read before a name is taken for it; absent: no check. */
   readonly checkRepository?: CheckRepository | undefined;
+  /** Keeps the name of a new app from renames; absent: no app is renamed. */
+  readonly claims?: Pick<SlugClaims, 'hold'> | undefined;
   /** Minimum milliseconds between two polls of one repository requested here. */
   readonly pollMs: number;
   /** Milliseconds until a rejected app can be retried the second time; doubles with each retry of its commit. */
@@ -117,7 +121,11 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
         unseen.delete(name);
     assertWithinLimits(apps, [...unseen.values()], submission, options.limits, now());
     for (const slug of listSlugCandidates(submission.repository)) {
-      const app = await tryName(slug, submission, hash);
+      // It may be what another app is called by now, or was until lately.
+      const holder = apps.findNameHolder(slug);
+      const isHeld = holder !== undefined && holder.metadata.name !== slug;
+      const attempt = (): ReturnType<typeof tryName> => tryName(slug, submission, hash);
+      const app = isHeld ? undefined : await (options.claims?.hold(slug, hash, attempt) ?? attempt());
       if (app !== undefined) return app;
     }
     throw new Error(`every name for ${submission.repository.url} is taken`);
@@ -219,7 +227,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
         ? await runExclusively(() => createOrFind({ ...submission, isPrivate }, hash))
         : { app: isPrivate ? await closeSource(cached) : cached, created: false };
     if (app.metadata.deletionTimestamp !== undefined) {
-      throw new Problem(beingRemoved, `${app.metadata.name} is being deleted. Submit it again in a minute.`, {
+      throw new Problem(beingRemoved, `${readSlug(app)} is being deleted. Submit it again in a minute.`, {
         headers: { 'retry-after': '60' },
       });
     }

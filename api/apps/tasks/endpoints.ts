@@ -1,5 +1,6 @@
 // The endpoints with which an author sees and starts tasks. To start one, the API writes a request into the HostedApp; the
 // operator makes the Job.
+import { readSlug } from '../../../crds/slugs.ts';
 import { createHash, randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
@@ -20,11 +21,11 @@ import { idempotencyMismatch, ledgerUnavailable, ledgerUnconfigured } from '../.
 import { type CallContext, defineEndpoint, type Endpoint, readIdempotencyKey } from '../../http/index.ts';
 import type { ActionName } from '../author/access.ts';
 import { type AuthorServices, changeProblems, slugParams } from '../author/endpoints.ts';
-import type { App } from '../hosted-apps.ts';
+import { type App, getApp } from '../hosted-apps.ts';
 import { readingProblems, runRefused, tooManyRuns, unknownRun, unknownTask } from '../problems.ts';
 import { listAppRuns, readRunState, type StoredRun, type TaskRunStore } from './run-store.ts';
 
-export interface TaskServices extends Pick<AuthorServices, 'access' | 'writeControl' | 'now'> {
+export interface TaskServices extends Pick<AuthorServices, 'apps' | 'access' | 'writeControl' | 'now'> {
   readonly store: TaskRunStore;
 }
 
@@ -103,7 +104,7 @@ function getTask(app: App, name: string): ScheduledComponent {
   if (found !== undefined) return found;
   throw createUnknownNameProblem(unknownTask, {
     ...{ says: 'Unknown task', name, names: tasks.map((task) => task.name) },
-    all: `GET /api/apps/${app.metadata.name}/tasks lists the tasks.`,
+    all: `GET /api/apps/${readSlug(app)}/tasks lists the tasks.`,
   });
 }
 
@@ -164,7 +165,7 @@ async function listRuns(
   await store.record(app, now());
   const runs = await store.list(app.metadata.uid, task, limit, before);
   return {
-    runs: runs.map((run) => toRunView(app.metadata.name, run)),
+    runs: runs.map((run) => toRunView(readSlug(app), run)),
     next: runs.length === limit ? runs.at(-1)?.id : undefined,
   };
 }
@@ -316,13 +317,14 @@ type RunContent = Omit<RunRequest, 'id' | 'requestedAt'>;
 
 /** Requests a run for the author of an app. @throws as AuthorAccess.act, and what `read` throws */
 async function startRun(
-  { access, writeControl, store, now = () => new Date() }: TaskServices,
+  { apps, access, writeControl, store, now = () => new Date() }: TaskServices,
   slug: string,
   context: CallContext,
   action: ActionName,
   read: (app: App) => RunContent,
 ): Promise<RunView & { message: string }> {
-  const id = createRunId(slug, readIdempotencyKey(context.headers));
+  // The same at each name of the app.
+  const id = createRunId(getApp(apps, slug).metadata.name, readIdempotencyKey(context.headers));
   const detail = { ...action.detail, run: id };
   return access.act(slug, context, { ...action, detail }, async ({ app }) => {
     const wanted = read(app);
@@ -338,14 +340,14 @@ async function startRun(
 }
 
 /** The id of a run, which is the name of its Job. The same key gives the same id, so that a repeated request is recognized. */
-function createRunId(slug: string, key: string | undefined): string {
+function createRunId(app: string, key: string | undefined): string {
   const unique =
     key === undefined
       ? randomBytes(10).toString('hex')
       : createHash('sha256')
-          .update(JSON.stringify([slug, key]))
+          .update(JSON.stringify([app, key]))
           .digest('hex');
-  return `run-${slug.slice(0, 20).replace(/-+$/, '')}-${unique.slice(0, 20)}`;
+  return `run-${app.slice(0, 20).replace(/-+$/, '')}-${unique.slice(0, 20)}`;
 }
 
 /** The run that an earlier request with the same key has started. @throws Problem (idempotency-mismatch) */
@@ -367,7 +369,9 @@ async function findKnown(
 }
 
 /** @throws Problem (run-refused) */
-function assertRunnable({ metadata: { name }, spec, status }: App): void {
+function assertRunnable(app: App): void {
+  const name = readSlug(app);
+  const { spec, status } = app;
   if (isSuspended(spec) || spec.run?.replicas === 0)
     throw new Problem(runRefused, `${name} is suspended. Resume it first, with POST /api/apps/${name}/resume.`);
   if (status?.built === undefined)
@@ -384,7 +388,7 @@ function addRequest(app: App, { runs = [] }: Control, request: RunRequest, now: 
   if (open.length >= maximumRunning)
     throw new Problem(
       tooManyRuns,
-      `${open.length} runs of ${app.metadata.name} have not ended: ${open.map(({ id }) => id).join(', ')}. Try again when one has.`,
+      `${open.length} runs of ${readSlug(app)} have not ended: ${open.map(({ id }) => id).join(', ')}. Try again when one has.`,
       { headers: { 'retry-after': '10' } },
     );
   const ended = runs.filter(isEnded).slice(-(keptRequests - open.length - 1));

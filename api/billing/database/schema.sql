@@ -3178,6 +3178,16 @@ CREATE TABLE author.commit_status (
 );
 CREATE INDEX commit_status_due ON author.commit_status USING btree (due_at) WHERE (delivery = 'waiting'::text);
 
+-- Slugs that are about to be taken, by a submission or a rename, so that one of them gets each. What has one is in the cluster:
+-- a claim lasts until every replica of the API has seen it there.
+CREATE TABLE author.slug_claim (
+  slug text NOT NULL,
+  -- Hash of the repository that is submitted, or UID of the HostedApp that is renamed.
+  holder text NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT slug_claim_pkey PRIMARY KEY (slug)
+);
+
 CREATE OR REPLACE FUNCTION author.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql

@@ -1,4 +1,5 @@
 // Lists every app of this installation: catalog apps, deployed or not, and submitted apps.
+import { readSlug } from '../../../crds/slugs.ts';
 import { sortAgain } from '../../../lib/values.ts';
 import { createUnknownNameProblem } from '../../../lib/problem.ts';
 import { type App, type DirectoryOptions, isPrivate, toIdleView, toStatusView } from '../../apps/index.ts';
@@ -14,9 +15,9 @@ export interface ProjectsOptions {
   readonly apps: Omit<DirectoryOptions, 'baseUrl'>;
   readonly catalog: readonly CatalogApp[];
   readonly stars: Pick<StarCounts, 'getCountAt' | 'version'>;
-  readonly readTelemetry: (slug: string) => Promise<Telemetry>;
+  readonly readTelemetry: (id: string) => Promise<Telemetry>;
   /** The entry of an app in the index of benchmarks. Rejects while they cannot be read. */
-  readonly readBenchmark: (slug: string) => Promise<BenchmarkEntry | undefined>;
+  readonly readBenchmark: (id: string) => Promise<BenchmarkEntry | undefined>;
 }
 
 export interface ProjectQuery extends Filter {
@@ -71,7 +72,8 @@ export class Projects {
   /** Everything of one app. @throws Problem (unknown-project) */
   async getDetail(slug: string): Promise<ProjectDetail> {
     const record = this.#record(slug);
-    const [telemetry, measured] = await Promise.all([this.#options.readTelemetry(slug), this.#readBenchmark(slug)]);
+    const { id } = record;
+    const [telemetry, measured] = await Promise.all([this.#options.readTelemetry(id), this.#readBenchmark(id)]);
     return {
       ...this.#createEntry(record),
       commit: record.state === 'live' ? (record.app?.status?.served?.commit ?? null) : null,
@@ -82,9 +84,9 @@ export class Projects {
     };
   }
 
-  async #readBenchmark(slug: string): Promise<Pick<ProjectDetail, 'benchmark' | 'benchmark_reason'>> {
+  async #readBenchmark(id: string): Promise<Pick<ProjectDetail, 'benchmark' | 'benchmark_reason'>> {
     try {
-      const benchmark = (await this.#options.readBenchmark(slug)) ?? null;
+      const benchmark = (await this.#options.readBenchmark(id)) ?? null;
       return { benchmark, benchmark_reason: benchmark === null ? 'No benchmark of this app has been run here.' : null };
     } catch {
       // The rest of the app is known without the database.
@@ -99,7 +101,9 @@ export class Projects {
 
   #record(slug: string): ProjectRecord {
     const records = this.listRecords();
-    const record = records.get(slug);
+    // An app that was renamed is also found by a name that it had.
+    const app = records.has(slug) ? undefined : this.#options.apps.apps.get(slug);
+    const record = records.get(app === undefined ? slug : readSlug(app));
     if (record !== undefined) return record;
     throw createUnknownNameProblem(unknownProject, {
       says: 'There is no app',

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
 import { type HostedAppSpec, spec } from '../../../crds/hosted-app.ts';
 import { annotations, group, kind, labels, version } from '../../../crds/names.ts';
+import { readSlug } from '../../../crds/slugs.ts';
 import { toPublicStatus } from '../../../crds/public-status.ts';
 import { parseAcceptedRepository, hashRepository } from '../../../lib/repository.ts';
 import { type App, readRepository } from '../../apps/index.ts';
@@ -15,6 +16,8 @@ export const projectStates = ['live', 'in_pipeline', 'rejected', 'not_deployed']
 
 export interface ProjectRecord {
   readonly slug: string;
+  /** Name of its HostedApp, under which it is measured. */
+  readonly id: string;
   readonly title: string;
   readonly titleZh: string | null;
   readonly description: string;
@@ -36,7 +39,7 @@ export interface ProjectRecord {
   readonly text: string;
 }
 
-type Listing = Pick<ProjectRecord, 'slug' | 'titleZh' | 'descriptionZh' | 'source'> & {
+type Listing = Pick<ProjectRecord, 'slug' | 'id' | 'titleZh' | 'descriptionZh' | 'source'> & {
   readonly listing: CatalogApp['listing'];
   readonly note?: string | undefined;
 };
@@ -46,6 +49,7 @@ export function createCatalogRecord(known: CatalogApp, app: App | undefined): Pr
   const hostedApp = app !== undefined && isSameApp(app, known) ? app : undefined;
   const described = {
     ...known,
+    id: known.slug,
     titleZh: known.titleZh ?? null,
     descriptionZh: known.descriptionZh ?? null,
     source: hostedApp === undefined ? known.source : readRepository(hostedApp).url,
@@ -61,7 +65,8 @@ export function createAppRecord(app: App): ProjectRecord {
   const noted = app.metadata.annotations ?? {};
   return createRecord(
     {
-      slug: app.metadata.name,
+      slug: readSlug(app),
+      id: app.metadata.name,
       listing,
       note: isWithheld(app) ? undefined : app.spec.submission?.note,
       titleZh: noted[annotations.titleZh] ?? null,

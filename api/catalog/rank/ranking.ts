@@ -47,7 +47,7 @@ export class Ranking {
   /** One page, the highest score first; without weights by title. @throws Problem (invalid-request) for a wrong cursor */
   async getPage({ weights, limit, cursor }: RankQuery): Promise<Page<RankedApp>> {
     const measured = await this.#readMeasured();
-    const getValue = (slug: string, criterion: Criterion): Value => this.#computeValue(slug, criterion, measured);
+    const getValue = (id: string, criterion: Criterion): Value => this.#computeValue(id, criterion, measured);
     const sorted = this.#sort(weights, getValue);
     const page = createPage(sorted, ({ key }) => key, {
       limit,
@@ -67,14 +67,14 @@ export class Ranking {
 
   #sort(
     weights: Weights | undefined,
-    valueOf: (slug: string, criterion: Criterion) => Value,
+    valueOf: (id: string, criterion: Criterion) => Value,
   ): readonly { readonly record: ProjectRecord; readonly key: SortKey }[] {
     const byTitle = this.#options.projects.listSorted('name').filter(({ record }) => record.state === 'live');
     if (weights === undefined) return byTitle;
     // Those of one score stay in the order of their titles.
     return byTitle
       .map(({ record, key }) => {
-        const { score } = computeScore(weights, (criterion) => valueOf(record.slug, criterion));
+        const { score } = computeScore(weights, (criterion) => valueOf(record.id, criterion));
         const place = score === null ? 1 : -score;
         return { record, place, key: [place, ...key] };
       })
@@ -82,20 +82,20 @@ export class Ranking {
   }
 
   #toView(
-    { slug, title }: ProjectRecord,
+    { id, slug, title }: ProjectRecord,
     weights: Weights | undefined,
-    valueOf: (slug: string, criterion: Criterion) => Value,
+    valueOf: (id: string, criterion: Criterion) => Value,
   ): RankedApp {
     const { baseUrl } = this.#options;
     const score = (criterion: Criterion): Score => ({
       detail: null,
-      ...valueOf(slug, criterion),
+      ...valueOf(id, criterion),
       formula: `${baseUrl}/api/rank/formulas#${criterion}`,
     });
     return {
       slug,
       title,
-      ...computeScore(weights, (criterion) => valueOf(slug, criterion)),
+      ...computeScore(weights, (criterion) => valueOf(id, criterion)),
       scores: {
         onboarding: score('onboarding'),
         quality: score('quality'),
@@ -108,20 +108,20 @@ export class Ranking {
     };
   }
 
-  #computeValue(slug: string, criterion: Criterion, { benchmarks, visits, cheapest }: MeasuredData): Value {
+  #computeValue(id: string, criterion: Criterion, { benchmarks, visits, cheapest }: MeasuredData): Value {
     switch (criterion) {
       case 'onboarding':
         return visits === undefined
           ? createUnmeasured('First visits cannot be read right now.')
-          : scoreOnboarding(visits.get(slug));
+          : scoreOnboarding(visits.get(id));
       case 'stability':
-        return fromEstimate(this.#options.stabilities.getStability(slug));
+        return fromEstimate(this.#options.stabilities.getStability(id));
       case 'quality':
-        return benchmarks === undefined ? createUnmeasured(unread) : scoreQuality(benchmarks.get(slug));
+        return benchmarks === undefined ? createUnmeasured(unread) : scoreQuality(benchmarks.get(id));
       case 'cost':
-        return benchmarks === undefined ? createUnmeasured(unread) : scoreCost(benchmarks.get(slug), cheapest);
+        return benchmarks === undefined ? createUnmeasured(unread) : scoreCost(benchmarks.get(id), cheapest);
       case 'retention':
-        return fromEstimate(this.#options.retentions.getRetention(slug));
+        return fromEstimate(this.#options.retentions.getRetention(id));
     }
   }
 }

@@ -44,6 +44,7 @@ export const manage = {
     'remove-domain': 'Remove',
     'run-task': 'Run now',
     delete: 'Delete app',
+    rename: 'Rename',
     'add-contact': 'Add contact',
     'remove-contact': 'Remove',
     'start-mail': 'Start mails again',
@@ -174,6 +175,15 @@ export const manage = {
     key: 'Name of the key',
     keyHelp: 'Lower-case letters, digits and hyphens, such as team. The key is shown once.',
     create: 'Create access key',
+  },
+  rename: {
+    title: 'Name and address',
+    lead: 'With another name, the app gets another address. Everything else stays, and for 90 days the former name leads to the new one. Nobody else gets it in that time.',
+    address: 'Address',
+    slug: 'New name',
+    slugHelp: 'At most 40 lower-case letters, digits and hyphens, starting with a letter.',
+    former: 'Former names',
+    until: 'Lead here until',
   },
   domains: {
     title: 'Domains',

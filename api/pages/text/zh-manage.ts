@@ -44,6 +44,7 @@ export const manage: Text['manage'] = {
     'remove-domain': '移除',
     'run-task': '立即运行',
     delete: '删除应用',
+    rename: '重命名',
     'add-contact': '添加联系人',
     'remove-contact': '移除',
     'start-mail': '重新开启邮件',
@@ -169,6 +170,15 @@ export const manage: Text['manage'] = {
     key: '密钥名称',
     keyHelp: '小写字母、数字和连字符，例如 team。密钥只显示一次。',
     create: '创建访问密钥',
+  },
+  rename: {
+    title: '名称与地址',
+    lead: '更换名称后，应用会获得新的地址，其他一切保持不变。旧名称在 90 天内会跳转到新地址，期间不会分配给其他人。',
+    address: '地址',
+    slug: '新名称',
+    slugHelp: '最多 40 个小写字母、数字和连字符，以字母开头。',
+    former: '旧名称',
+    until: '跳转截止',
   },
   domains: {
     title: '域名',

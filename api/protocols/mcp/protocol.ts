@@ -104,8 +104,7 @@ export function createMcp(options: McpOptions): Mcp {
       async handle(request, context) {
         const [, app = ''] = addressed.exec(new URL(request.url).pathname) ?? [];
         more.list(app);
-        await more.ready(app);
-        return answer(request, context, app);
+        return answer(request, context, await more.ready(app));
       },
     },
     close: () => handler.close(),

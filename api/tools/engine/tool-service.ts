@@ -430,8 +430,11 @@ export interface FoundTool extends ListedTool {
 
 /** Tools that come and go while the process runs: operations of hosted apps. */
 export interface ExternalTools {
-  /** Resolves when the tools of an app are known, or after a few seconds: it may have gone live a moment ago. */
-  ready(app: string): Promise<void>;
+  /**
+   * Resolves when the tools of an app are known, or after a few seconds: it may have gone live a moment ago. Returns the current
+   * name of the app.
+   */
+  ready(app: string): Promise<string>;
   /** Lists the tools of one app in a stable order. @throws Problem (unknown-app, app-not-live) */
   list(app: string): readonly ListedTool[];
   /** Returns the best matches first, and the total number. @throws Problem (unknown-app, app-not-live) */
@@ -445,7 +448,7 @@ export interface ExternalTools {
 }
 
 export const noExternalTools: ExternalTools = {
-  ready: () => Promise.resolve(),
+  ready: (app) => Promise.resolve(app),
   list: () => [],
   search: () => ({ found: [], total: 0 }),
   names: () => [],

@@ -1,5 +1,5 @@
-// Commands that show an app and act on it: status, open, releases, rollback, deploy, rebuild, restart, suspend, resume, delete
-// and restore.
+// Commands that show an app and act on it: status, open, releases, rollback, deploy, rebuild, restart, suspend, resume, rename,
+// delete and restore.
 import { execa } from 'execa';
 import { z } from 'zod';
 import { toHarmlessText } from '../../../lib/harmless-text.ts';
@@ -314,6 +314,29 @@ export const restore = defineAction(
   'Take back the deletion of an app',
   'This is possible until the date that `moorage delete` names.',
 );
+
+const renamed = z.looseObject({ slug: z.string(), former: z.string(), url: z.string(), message: z.string() });
+
+export const rename = defineCommand({
+  name: 'rename',
+  group: 'Run',
+  summary: 'Give an app another name, and so another address',
+  details: [
+    'Data, releases, secrets, tokens, domains and records stay. The former name leads to the new one for 90 days, and nobody else gets it in that time.',
+  ],
+  arguments: [{ name: 'NAME', about: 'the new name: lower-case letters, digits and hyphens, at most 40' }],
+  options: { app: otherAppOption },
+  examples: ['rename my-app', 'rename my-app --app octo/hello'],
+  run: async ({ values, positionals: [name = ''] }, session) => {
+    const { api, slug } = await chooseApp(session, undefined, values.app);
+    const answer = await api.call({
+      ...{ method: 'POST', path: `/api/apps/${slug}/rename`, body: { slug: name }, schema: renamed },
+      feature: 'renaming apps',
+    });
+    session.terminal.printResult(answer, () => [toHarmlessText(answer.url), toHarmlessText(answer.message)]);
+    return undefined;
+  },
+});
 
 export const remove = defineCommand({
   name: 'delete',

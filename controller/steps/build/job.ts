@@ -10,6 +10,7 @@ import {
   formatImageTag,
   labels,
 } from '../../../crds/names.ts';
+import { readSlug } from '../../../crds/slugs.ts';
 import type { ComponentImage } from '../../../crds/status.ts';
 import { createPushToken } from '../../../lib/app-tokens.ts';
 import { deriveDeployKey, findSshRemote } from '../../../lib/git/deploy-keys.ts';
@@ -291,7 +292,7 @@ function buildPipelineInput(
       args: build.args,
       env: build.env,
     }),
-    url: new URL(formatAppUrl(app.metadata.name, config.site)).origin,
+    url: new URL(formatAppUrl(readSlug(app), config.site)).origin,
     services: app.spec.services.map(({ name, type }) => ({ name, type })),
     offered: { types: Object.keys(config.run.services.images), count: config.run.services.count },
     ...(run.port === undefined ? {} : { port: run.port }),

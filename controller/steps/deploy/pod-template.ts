@@ -10,6 +10,7 @@ import {
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations, formatAppHost, formatAppUrl, labels, taskComponent } from '../../../crds/names.ts';
 import { formatPortName } from '../../../crds/routes.ts';
+import { readSlug } from '../../../crds/slugs.ts';
 import { generatedSecret } from '../../../crds/values.ts';
 import { computeHash, type KubeObject, type Wire } from '../../../lib/kubernetes/index.ts';
 import { divideQuantity, parseBytes } from '../../objects/kinds.ts';
@@ -250,13 +251,13 @@ function buildVariables(
   config: InstallationConfig,
   { env, secrets, port }: RunningComponent,
 ): Wire<V1EnvVar>[] {
-  const { name: appName } = app.metadata;
+  const slug = readSlug(app);
   const context = {
     services: app.spec.services,
     models: resolveModelAccess(app, config),
     app: {
-      host: formatAppHost(appName, config.site),
-      url: new URL(formatAppUrl(appName, config.site)).origin,
+      host: formatAppHost(slug, config.site),
+      url: new URL(formatAppUrl(slug, config.site)).origin,
       subdomains: app.spec.components.flatMap(({ route }) => route?.subdomain ?? []),
     },
   };

@@ -1,7 +1,8 @@
 // Step Publish: reports an app as live once its URL shows a page, through the gateway itself where that is configured.
 import type { Answer } from '../../../crds/status.ts';
-import { annotations, formatAppHost, formatAppUrl } from '../../../crds/names.ts';
+import { annotations, formatAppUrl } from '../../../crds/names.ts';
 import { isMain } from '../../../crds/routes.ts';
+import { formatSlugHost, isAtSlug, isOwnUrl, readSlug } from '../../../crds/slugs.ts';
 import { formatTimestamp, type Pod } from '../../objects/kinds.ts';
 import {
   applyPatch,
@@ -27,8 +28,9 @@ import { isReady, readCommitAndImage, readPodRelease, readTemplateHash, type Pod
 import { findWorkedAt, findWorkingRelease, recordAnswers } from '../deploy/releases.ts';
 import { reportPublishedAtRest } from '../deploy/rest.ts';
 import { describeLoss } from '../deploy/written.ts';
+import { readVerdicts } from '../route/route.ts';
 import { computeSecondProbeMs, isAnswering, judgeAnswer, type AnswerInput } from './answer.ts';
-import { isFailure } from './probe.ts';
+import { isFailure, isMissing } from './probe.ts';
 
 const retryMs = 1_000;
 /** How soon an app is probed again: one that is well, one whose page shows faults, and one whose URL fails. */
@@ -52,11 +54,46 @@ export function runPublishStep(snapshot: Snapshot, { fields }: Progress): StepRe
     const outcome = createWaitingOutcome('ScaledToZero', 'The app is scaled to zero, so nothing responds.');
     return { outcomes: { Published: outcome }, statusPatch: patch };
   }
-  const url = formatAppUrl(app.metadata.name, config.site);
   const atRest = reportPublishedAtRest(fields.idle);
-  if (atRest !== undefined) return { outcomes: { Published: atRest }, statusPatch: { ...patch, url } };
-  const result = publish(snapshot, applyPatch(fields, patch), url);
+  const former = findFormerUrl(snapshot, fields, atRest !== undefined);
+  const url = former ?? formatAppUrl(readSlug(app), config.site);
+  if (atRest !== undefined) {
+    const outcome = limitWait(atRest, former === undefined ? undefined : retryMs);
+    return { outcomes: { Published: outcome }, statusPatch: { ...patch, url } };
+  }
+  const result = publishMoving(snapshot, applyPatch(fields, patch), url, former !== undefined);
   return { ...result, statusPatch: { ...patch, ...result.statusPatch } };
+}
+
+/**
+ * While an app is moving, a 404 at its new address says nothing about the release: the gateway may not have the route yet. It
+ * counts as a probe without a result.
+ */
+function publishMoving(snapshot: Snapshot, fields: StatusFields, url: string, isMoving: boolean): StepResult {
+  const { probe } = snapshot;
+  if (!isMoving || probe === undefined || !isMissing(probe.status)) return publish(snapshot, fields, url);
+  const { actions = [], ...rest } = publish({ ...snapshot, probe: undefined }, fields, url);
+  return { ...rest, actions: actions.filter(({ kind }) => kind !== 'probe') };
+}
+
+/** The gateway may take this long to apply a route that it has accepted. */
+const settleMs = 5_000;
+
+/**
+ * The URL at which a renamed app is still published, because its new one is not known to work. Nobody is sent to an address that
+ * the gateway does not serve yet. A sleeping app is not probed.
+ */
+function findFormerUrl(snapshot: Snapshot, { url }: StatusFields, isAtRest: boolean): string | undefined {
+  const { app, config, probe, now } = snapshot;
+  const isMoving = url !== undefined && !isAtSlug(app, url, config.site) && isOwnUrl(app, url, config.site, now);
+  const isReached = config.probeUrl === undefined || isAtRest || probe?.responds === true;
+  return isMoving && !(isReached && isRouteSettled(snapshot)) ? url : undefined;
+}
+
+function isRouteSettled({ route, config, now }: Snapshot): boolean {
+  const conditions = route === undefined ? [] : readVerdicts(route, config.gateway);
+  const accepted = conditions.find(({ type, status }) => type === 'Accepted' && status === 'True');
+  return accepted !== undefined && now.getTime() - Date.parse(accepted.lastTransitionTime) >= settleMs;
 }
 
 /**
@@ -68,7 +105,7 @@ export function confirmUnrouted(snapshot: Snapshot, { fields, outcomes }: Progre
   const { url, served, idle } = fields;
   const statusPatch = forgetUnserved(fields);
   const isRouting = outcomes.Deployed?.kind === 'done' && outcomes.Routed?.kind === 'waiting';
-  const isPublished = url === formatAppUrl(app.metadata.name, config.site) && served !== undefined;
+  const isPublished = url !== undefined && isOwnUrl(app, url, config.site, snapshot.now) && served !== undefined;
   const isAwake = resolveReplicas(app) > 0 && reportPublishedAtRest(idle) === undefined;
   if (!isRouting || !isPublished || !isAwake) return { statusPatch };
   const published =
@@ -157,7 +194,12 @@ function reportPublished(
   const live = reportLive(snapshot, url, { warning, hasFaults: faults.length > 0 });
   const secondMs = answer === undefined ? undefined : computeSecondProbeMs(answer, snapshot.now);
   return {
-    outcomes: { Published: limitWait(findUrlFailure(snapshot, url) ?? live, secondMs) },
+    outcomes: {
+      Published: limitWait(
+        findUrlFailure(snapshot, url) ?? live,
+        isAtSlug(snapshot.app, url, snapshot.config.site) ? secondMs : retryMs,
+      ),
+    },
     statusPatch: {
       ...{ url, served, page, answer },
       warning: warning === '' ? undefined : warning,
@@ -280,7 +322,7 @@ function planProbe(
   return [
     {
       kind: 'probe',
-      host: formatAppHost(app.metadata.name, config.site),
+      host: formatSlugHost(app, config.site),
       template,
       // The path that responded is tried first, and then mostly no other.
       paths: [instead, healthPath, ...(plan?.paths ?? []), openapi, mcp].filter((each) => each !== undefined),
@@ -306,7 +348,7 @@ function planLook(
   if (config.probeUrl === undefined || page !== undefined) return [];
   const { seenAt, faults = [] } = known ?? {};
   const isDue = seenAt === undefined || (faults.length > 0 && now.getTime() - Date.parse(seenAt) >= faultyMs);
-  const host = formatAppHost(app.metadata.name, config.site);
+  const host = formatSlugHost(app, config.site);
   const { image, commit } = release;
   return isDue ? [{ kind: 'look', host, path: answer?.instead ?? '/', release: { image, commit } }] : [];
 }

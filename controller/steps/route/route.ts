@@ -9,6 +9,7 @@ import {
   labels,
   probeHeader,
 } from '../../../crds/names.ts';
+import { listFormerSlugs, readSlug } from '../../../crds/slugs.ts';
 import {
   assignServicePorts,
   formatPortName,
@@ -40,12 +41,17 @@ export function runRouteStep(snapshot: Snapshot, { fields }: Progress): StepResu
   const { app, config, route, componentRoutes = [] } = snapshot;
   const isActivated = shouldActivate(app, fields);
   const components = chooseComponents(snapshot);
-  const wanted = listSubdomains(components).map((subdomain) => {
-    const manifest = buildComponentRoute(app, config, { components, subdomain, isActivated });
-    return { manifest, cached: componentRoutes.find(({ metadata }) => metadata.name === manifest.metadata.name) };
+  const subdomains = listSubdomains(components);
+  const wanted = [
+    ...subdomains.map((subdomain) => buildComponentRoute(app, config, { components, subdomain, isActivated })),
+    ...buildFormerRoutes(snapshot, { components, subdomains, isActivated }),
+  ].map((manifest) => {
+    const { name } = manifest.metadata;
+    const own = componentRoutes.find(({ metadata }) => metadata.name === name);
+    return bindRoute(app, manifest, own ?? snapshot.findRoute?.(name));
   });
-  const all = [{ manifest: buildRoute(app, config, isActivated, components), cached: route }, ...wanted];
-  const outcomes = all.map((each) => judgeRoutePair(each, config));
+  const all = [bindRoute(app, buildRoute(app, config, isActivated, components), route), ...wanted];
+  const outcomes = all.map((each) => judgeRoutePair(app, each, config));
   const retired = componentRoutes.filter(
     ({ metadata }) =>
       metadata.deletionTimestamp === undefined &&
@@ -54,7 +60,7 @@ export function runRouteStep(snapshot: Snapshot, { fields }: Progress): StepResu
   return {
     outcomes: { Routed: outcomes.find(({ kind }) => kind !== 'done') ?? reportRouted(outcomes) },
     actions: [
-      ...all.map(({ manifest, cached }): Action => ({ kind: 'apply', resource: routes, manifest, cached })),
+      ...all.filter((pair) => findOtherHolder(app, pair) === undefined).map(toWrite),
       ...retired.map((object): Action => ({ kind: 'delete', resource: routes, object })),
     ],
   };
@@ -98,7 +104,7 @@ export function buildRoute(
   isActivated: boolean,
   components: readonly RoutedComponent[] = [],
 ): Manifest {
-  const manifest = buildChild(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', app.metadata.name);
+  const manifest = buildChild(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', readSlug(app));
   return completeRoute(manifest, app, config, { components, subdomain: undefined, isActivated });
 }
 
@@ -112,8 +118,29 @@ interface RoutedHost {
 
 /** The route of a host name that only some components have. No app can be called like it. */
 function buildComponentRoute(app: HostedApp, config: InstallationConfig, host: RoutedHost): Manifest {
-  const name = formatSubdomainLabel(app.metadata.name, host.subdomain ?? '');
+  return buildNamedRoute(app, config, host, readSlug(app));
+}
+
+function buildNamedRoute(app: HostedApp, config: InstallationConfig, host: RoutedHost, slug: string): Manifest {
+  const name = host.subdomain === undefined ? slug : formatSubdomainLabel(slug, host.subdomain);
   return completeRoute(buildChild(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', name), app, config, host);
+}
+
+/**
+ * The routes of the host names that an app had before it was renamed. They lead to the activator, which redirects once the new
+ * address is reached, and serves the app until then. A Gateway redirects with 301 or 302 alone, after which clients may repeat a
+ * POST as a GET. Without an activator, the app continues to answer at these names.
+ */
+function buildFormerRoutes(
+  { app, config, now }: Snapshot,
+  { subdomains, ...host }: Omit<RoutedHost, 'subdomain'> & { readonly subdomains: readonly string[] },
+): Manifest[] {
+  const isActivated = host.isActivated || config.idle !== undefined;
+  return listFormerSlugs(app, now).flatMap((slug) =>
+    [undefined, ...subdomains].map((subdomain) =>
+      buildNamedRoute(app, config, { ...host, subdomain, isActivated }, slug),
+    ),
+  );
 }
 
 function completeRoute(manifest: Manifest, app: HostedApp, config: InstallationConfig, host: RoutedHost): Manifest {
@@ -127,6 +154,9 @@ function completeRoute(manifest: Manifest, app: HostedApp, config: InstallationC
     },
   };
 }
+
+/** How often a route that another app has is looked at again. */
+const takenMs = 60_000;
 
 const gatewayRef = { group: 'gateway.networking.k8s.io', kind: 'Gateway' };
 
@@ -225,10 +255,39 @@ function buildFilters({ spec }: HostedApp, { gateway }: InstallationConfig, isAc
 interface RoutePair {
   readonly manifest: Manifest;
   readonly cached: HttpRoute | undefined;
+  /** Whether another app could have its name: only the names that begin with the app's ID are its own. */
+  readonly isContested: boolean;
 }
 
-function judgeRoutePair({ manifest, cached }: RoutePair, config: InstallationConfig): Outcome {
+/** With the UID of the route, a write fails if another app has it by now. */
+function bindRoute(app: HostedApp, manifest: Manifest, cached: HttpRoute | undefined): RoutePair {
+  const { name: id } = app.metadata;
+  const { name } = manifest.metadata;
+  const isContested = name !== id && !name.startsWith(formatSubdomainLabel(id, ''));
+  if (!isContested || cached === undefined) return { manifest, cached, isContested };
+  const metadata = { ...manifest.metadata, uid: cached.metadata.uid };
+  return { manifest: { ...manifest, metadata }, cached, isContested };
+}
+
+/** A route that is not cached may be another app's: it is created, and never taken over. */
+function toWrite({ manifest, cached, isContested }: RoutePair): Action {
+  return cached === undefined && isContested
+    ? { kind: 'create', resource: routes, manifest }
+    : { kind: 'apply', resource: routes, manifest, cached };
+}
+
+/** The ID of another app that has the route. */
+function findOtherHolder({ metadata }: HostedApp, { cached }: RoutePair): string | undefined {
+  const holder = cached?.metadata.ownerReferences?.find(({ kind }) => kind === 'HostedApp')?.name;
+  return holder === metadata.name ? undefined : holder;
+}
+
+function judgeRoutePair(app: HostedApp, pair: RoutePair, config: InstallationConfig): Outcome {
+  const { manifest, cached } = pair;
   const host = formatAppHost(manifest.metadata.name, config.site);
+  const holder = findOtherHolder(app, pair);
+  if (holder !== undefined)
+    return createFailedOutcome('RouteRefused', `${host} is the address of another app, ${holder}.`, takenMs);
   return cached === undefined || !isApplied(cached, manifest)
     ? createWaitingOutcome('RoutePending', `The route for ${host} is being created.`)
     : judgeRoute(cached, config, host);

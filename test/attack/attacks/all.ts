@@ -12,6 +12,7 @@ import { installationAttacks } from './installation.ts';
 import { moneyAttacks } from './money.ts';
 import { neighbourAttacks } from './neighbours.ts';
 import { previewAttacks } from './previews.ts';
+import { renameAttacks, renameRightAttacks } from './renames.ts';
 import { rightsAttacks } from './rights.ts';
 import { secretAttacks } from './secrets.ts';
 import { allSignInAttacks } from './sign-in.ts';
@@ -37,6 +38,8 @@ export const hostingAttacks: readonly (readonly Attack[])[] = [
     ...runAttacks,
     ...domainAttacks,
     ...domainRightAttacks,
+    ...renameAttacks,
+    ...renameRightAttacks,
     ...staleKeyAttacks,
   ],
   visitorAttacks,

@@ -29,6 +29,7 @@ export const endpoints: readonly (readonly [method: Method, path: string, json?:
   ['POST', '/rollback', { commit: 'a'.repeat(40) }],
   ['POST', '/deploy'],
   ['POST', '/restore'],
+  ['POST', '/rename', { slug: 'renamed-by-a-stranger' }],
   ['POST', '/push-hook-secret'],
   ['POST', '/push-hook-secret/replace', {}],
   ['DELETE', '/push-hook-secret/previous'],

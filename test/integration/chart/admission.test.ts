@@ -409,6 +409,8 @@ const everyField = {
     accessKeys: [{ name: 'team', hash: 'a'.repeat(64), createdAt: '2026-01-01T00:00:00Z' }],
     runs: [{ id: 'run-a-1', task: 'clean', timeoutSeconds: 60, requestedAt: '2026-01-01T00:00:00Z' }],
     domains: [{ name: 'shop.example.com', addedAt: '2026-01-01T00:00:00Z' }],
+    slug: 'shop',
+    formerSlugs: [{ name: 'store', until: '2026-01-01T00:00:00Z' }],
   },
   previews: { pullRequests: true, branches: ['next'], limit: 2 },
   deletionPolicy: 'Retain',

@@ -59,6 +59,7 @@ const awake: AppView['view'] = {
   access: undefined,
   domains: undefined,
   previewOf: undefined,
+  names: undefined,
 };
 
 export async function startActivator(

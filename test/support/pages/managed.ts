@@ -72,6 +72,7 @@ export async function openManagedPage(): Promise<ManagedPage> {
       lookUpKeys: () =>
         Promise.resolve({ ok: true, commit: commits[0] ?? '', reference: 'refs/heads/main', authorKeys: [hash] }),
       createSecret: () => Promise.resolve(),
+      readApp: () => Promise.resolve(undefined),
       maximumReplicas: 3,
       forgeTokens: new MemoryForgeTokens(),
       writeControl: (app) => Promise.resolve(app),
@@ -82,7 +83,11 @@ export async function openManagedPage(): Promise<ManagedPage> {
     (_request, response) => response.end('ok'),
     (one) => ({
       ...one,
-      spec: { ...one.spec, source: { ...one.spec.source, private: true } },
+      spec: {
+        ...one.spec,
+        source: { ...one.spec.source, private: true },
+        control: { formerSlugs: [{ name: 'my-first-name', until: '2099-01-01T00:00:00Z' }] },
+      },
       status: buildStatus(one.status, hash),
     }),
   );

@@ -58,7 +58,10 @@ export async function sampleToolApp({
     tools: readToolSettings(environment),
     appCalls: readAppSettings(environment),
     receipts: readReceiptSettings(environment),
-    apps: { apps: { get: () => undefined, listAll: () => [], listPreviews: () => [] }, site },
+    apps: {
+      apps: { get: () => undefined, findNameHolder: () => undefined, listAll: () => [], listPreviews: () => [] },
+      site,
+    },
     findModelApp: () => undefined,
     submitting: [],
     fetcher,

@@ -11,6 +11,7 @@ import { attempt } from '../../attack/attack.ts';
 import { authorDataAttacks } from '../../attack/attacks/author-data.ts';
 import { authorKeyAttacks, staleKeyAttacks } from '../../attack/attacks/author-keys.ts';
 import { domainAttacks } from '../../attack/attacks/domains.ts';
+import { renameAttacks } from '../../attack/attacks/renames.ts';
 import { authorNoticeAttacks } from '../../attack/attacks/author-notices.ts';
 import { type Answer, type AskOptions, Victim } from '../../attack/victim.ts';
 import { namespace } from '../../support/api/sample.ts';
@@ -22,6 +23,7 @@ const attacks = [
   ...authorDataAttacks,
   ...authorNoticeAttacks,
   ...domainAttacks,
+  ...renameAttacks,
   ...staleKeyAttacks,
 ];
 /** The others need a log, which only a cluster has. */
@@ -54,6 +56,7 @@ beforeAll(async () => {
         return Promise.resolve({ ok: true, commit: 'c'.repeat(40), reference: 'refs/heads/main', authorKeys });
       },
       createSecret: () => Promise.resolve(),
+      readApp: (name) => Promise.resolve(sample.store.get(`${namespace}/${name}`)),
       maximumReplicas: 3,
       forgeTokens: new MemoryForgeTokens(),
       offersDomains: true,

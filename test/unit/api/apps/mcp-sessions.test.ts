@@ -201,7 +201,16 @@ test('waits only for the end of the own session', async () => {
   const own = createServer(app.listener).listen(0, '127.0.0.1');
   await once(own, 'listening');
   const origin = `http://127.0.0.1:${(own.address() as AddressInfo).port}`;
-  const target = { slug: 'notes', title: '', uid: 'uid', commit: 'commit', origin, publicOrigin: origin, author: '' };
+  const target = {
+    id: 'notes',
+    slug: 'notes',
+    title: '',
+    uid: 'uid',
+    commit: 'commit',
+    origin,
+    publicOrigin: origin,
+    author: '',
+  };
   const live = { ...target, agentPaths: { openapi: '/openapi.json', mcp: '/mcp' } };
   const held = new Set<string | undefined>();
   let isHeld = false;

@@ -27,6 +27,7 @@ beforeAll(async () => {
           authorKeys: [hashOf('mine')],
         }),
       createSecret: () => Promise.resolve(),
+      readApp: () => Promise.resolve(undefined),
       maximumReplicas: 3,
       forgeTokens,
       offersDomains: true,
@@ -120,6 +121,33 @@ test('an author adds a domain by a form, and a refused one is explained at its f
   const refused = await send({ action: 'add-domain', token, domain: 'x.svc' }, { cookie });
   assert.match(await refused.text(), /Is an internal name/);
   assert.equal(writes.length, 1);
+});
+
+test('an author renames the app by a form, and each of its names leads to the page of the new one', async () => {
+  const { cookie, token } = await signIn();
+  const form = { action: 'rename', token };
+  const refused = await send({ ...form, 'new-slug': 'admin' }, { cookie });
+  assert.equal(refused.status, 400);
+  assert.match(await refused.text(), /href="#new-slug"/);
+  assert.deepEqual(writes, []);
+  assert.equal((await send({ ...form, 'new-slug': 'shop' }, { cookie })).status, 303);
+  const [written] = writes as { slug?: string; formerSlugs?: { name: string; until: string }[] }[];
+  assert.deepEqual([written?.slug, written?.formerSlugs?.map(({ name }) => name)], ['shop', ['mine']]);
+  const app = sample.store.get('apps/mine') ?? assert.fail('no app');
+  const control = { slug: 'shop', formerSlugs: written?.formerSlugs ?? [] };
+  const metadata = { ...app.metadata, resourceVersion: '1000' };
+  sample.store.set({ ...app, metadata, spec: { ...app.spec, control } });
+  try {
+    const response = await sample.request('/apps/mine/manage?done=rename', {
+      headers: { accept: 'text/html', cookie },
+    });
+    assert.deepEqual([response.status, response.headers.get('location')], [303, '/apps/shop/manage?done=rename']);
+    const { status, text } = await open(cookie, 'shop');
+    assert.equal(status, 200);
+    assert.match(text, /<code>mine<\/code>/);
+  } finally {
+    sample.store.set({ ...app, metadata: { ...metadata, resourceVersion: '1001' } });
+  }
 });
 
 test('an author sets a forge token by a form, which the page never shows, and deletes it', async () => {

@@ -151,7 +151,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const) {
 }
 
 test.each([
-  ['moorage re', 'rebuild releases restart restore resume'],
+  ['moorage re', 'rebuild releases rename restart restore resume'],
   ['moorage secrets ', 'list set unset'],
   ['moorage secrets set --ap', '--app --api'],
   ['moorage rebuild hello --no', '--no-cache'],

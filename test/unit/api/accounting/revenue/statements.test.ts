@@ -66,7 +66,7 @@ const statement = async (of = month): Promise<z.output<typeof statementView>> =>
 test('everybody sees whose an app is, and how its author gets a key', async () => {
   const found = await get('/api/authors/Octo', {});
   assert.deepEqual(z.looseObject({ apps: z.unknown(), has_key: z.boolean() }).parse(await found.json()).apps, [
-    { slug: 'mine', share: 0.7 },
+    { slug: 'mine', id: 'mine', share: 0.7 },
   ]);
   const issued = z
     .object({ key: z.string(), file: z.string(), line: z.string(), message: z.string() })

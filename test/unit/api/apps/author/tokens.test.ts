@@ -45,6 +45,7 @@ beforeAll(async () => {
         return Promise.resolve(app);
       },
       createSecret: () => Promise.resolve(),
+      readApp: () => Promise.resolve(undefined),
       maximumReplicas: 3,
       forgeTokens: new MemoryForgeTokens(),
       // Nothing is collected, because nothing is live for it; its endpoints are there.
@@ -146,6 +147,7 @@ const bodies: Readonly<Record<string, object>> = {
   rollBackApp: { commit: 'a'.repeat(40) },
   rebuildApp: { cache: true },
   createToken: { name: 'another', expires_in_days: 1 },
+  renameApp: { slug: 'another' },
   setNotificationWebhook: { url: 'https://example.org/hook' },
   addNotificationContact: { address: 'a@example.org' },
   chooseNotificationEvents: { events: ['live'] },

@@ -48,9 +48,14 @@ test('attack: shows no field of a HostedApp that is not listed as public', async
   const app = sampleApp('draw', undefined, createLiveStatus('https://draw.apps.test/'));
   const { source } = app.spec;
   // A preview has no public page at all.
-  const { previewOf, ...shownSpec } = filled;
+  const { previewOf, control, ...shownSpec } = filled;
   assert.ok(previewOf !== undefined);
-  const stored = { ...app, spec: { ...shownSpec, source: { ...filled.source, repo: source.repo } } };
+  // The slug is the public name, and no text but one of its form is stored.
+  const { slug: _slug, formerSlugs: _former, ...shownControl } = control ?? {};
+  const stored = {
+    ...app,
+    spec: { ...shownSpec, control: shownControl, source: { ...filled.source, repo: source.repo } },
+  };
   server.store.replace([stored]);
   const site = { domain: 'apps.test', port: 443 };
   const texts = [JSON.stringify(toStatusView(stored, { baseUrl, site, defaultHost: 'git.test' }))];
