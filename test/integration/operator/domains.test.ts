@@ -160,10 +160,11 @@ test('the operator reads no Secret there, and changes no Gateway elsewhere', asy
   const secret = { name: (await readGateway('two'))?.metadata.name ?? '', namespace };
   await assert.rejects(account.get(secrets, secret), { status: 403 });
   const platform = { name: 'moorage', namespace: 'moorage-system' };
+  const merge = { type: 'application/merge-patch+json' } as const;
   for (const call of [
-    account.get(gateways, platform),
-    account.patch(gateways, platform, { metadata: { labels: { a: 'b' } } }, { type: 'application/merge-patch+json' }),
-    account.delete(gateways, platform),
+    () => account.get(gateways, platform),
+    () => account.patch(gateways, platform, { metadata: { labels: { a: 'b' } } }, merge),
+    () => account.delete(gateways, platform),
   ])
     await assert.rejects(call, { status: 403 });
   account.close();
