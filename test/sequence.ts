@@ -21,6 +21,7 @@ export const longFiles: readonly string[] = [
       'app-manifest',
       'previews',
       'components',
+      'rename',
       'kinds',
       'tutorial',
       'first-use',
