@@ -224,7 +224,10 @@ test.each([
     'app.py': 'from http.server import HTTPServer\ndef main():\n    HTTPServer(("", 80), None).serve_forever()\n',
   };
   const { dockerfile = '' } = makePlan(createMemoryTree(files), sampleInput());
-  assert.match(dockerfile, new RegExp(`^RUN --mount\\S+ ${expected} /opt/moorage/uv/bin/uv pip install .* --no-deps \\.`, 'm'));
+  assert.match(
+    dockerfile,
+    new RegExp(`^RUN --mount\\S+ ${expected} /opt/moorage/uv/bin/uv pip install .* --no-deps \\.`, 'm'),
+  );
 });
 
 test('gives a project that setup.py installs with its packages a version too', () => {
