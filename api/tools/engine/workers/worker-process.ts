@@ -338,7 +338,9 @@ function createTaskLimit(pid: number | undefined, timeoutMs: number): TaskLimit 
   const waitedBeforeMs = measureCpuWaitMs(pid);
   const latestAt = startedAt + timeoutMs + Math.min(2 * timeoutMs, longestExtraMs);
   const controller = new AbortController();
-  const measureSpentMs = (): number => performance.now() - startedAt - (measureCpuWaitMs(pid) - waitedBeforeMs);
+  // Less than before: the thread or child that had waited longest has ended.
+  const measureWaitedMs = (): number => Math.max(0, measureCpuWaitMs(pid) - waitedBeforeMs);
+  const measureSpentMs = (): number => performance.now() - startedAt - measureWaitedMs();
   const check = (): void => {
     const leftMs = Math.min(timeoutMs - measureSpentMs(), latestAt - performance.now());
     if (leftMs < 1) controller.abort(new DOMException('The task had its time', 'TimeoutError'));
