@@ -26,6 +26,8 @@ const formerSlug = z.strictObject({
   until: timestamp.max(40).describe('When it stops redirecting to the app. Nobody else gets it before.'),
 });
 
+export type FormerSlug = z.output<typeof formerSlug>;
+
 /** Fields of spec.control. */
 export const slugFields = {
   slug: slugText.optional().describe('Public name and subdomain of the app, if its author has renamed it.'),
@@ -41,7 +43,7 @@ export interface NamedApp {
     readonly control?:
       | {
           readonly slug?: string | undefined;
-          readonly formerSlugs?: readonly z.output<typeof formerSlug>[] | undefined;
+          readonly formerSlugs?: readonly FormerSlug[] | undefined;
         }
       | undefined;
   };
@@ -52,11 +54,14 @@ export function readSlug({ metadata, spec }: NamedApp): string {
   return spec.control?.slug ?? metadata.name;
 }
 
+/** Former slugs that have not ended, with their ends. */
+export function selectFormerSlugs({ spec }: NamedApp, now: Date): FormerSlug[] {
+  return (spec.control?.formerSlugs ?? []).filter(({ until }) => Date.parse(until) > now.getTime());
+}
+
 /** Names that still lead to the app, without the current one. */
-export function listFormerSlugs({ spec }: NamedApp, now: Date): string[] {
-  return (spec.control?.formerSlugs ?? []).flatMap(({ name, until }) =>
-    Date.parse(until) > now.getTime() ? [name] : [],
-  );
+export function listFormerSlugs(app: NamedApp, now: Date): string[] {
+  return selectFormerSlugs(app, now).map(({ name }) => name);
 }
 
 /** Names that no other app may get: its ID, its slug, and the ones that have not ended or only just have. */
@@ -70,13 +75,10 @@ export function renameTo(
   app: NamedApp,
   slug: string,
   now: Date,
-): { readonly slug: string | undefined; readonly formerSlugs: readonly z.output<typeof formerSlug>[] } {
+): { readonly slug: string | undefined; readonly formerSlugs: readonly FormerSlug[] } {
   const current = readSlug(app);
   const until = new Date(now.getTime() + redirectDays * 86_400_000).toISOString();
-  const active = new Set(listFormerSlugs(app, now));
-  const others = (app.spec.control?.formerSlugs ?? []).filter(
-    ({ name }) => active.has(name) && name !== slug && name !== current,
-  );
+  const others = selectFormerSlugs(app, now).filter(({ name }) => name !== slug && name !== current);
   return {
     slug: slug === app.metadata.name ? undefined : slug,
     formerSlugs: [...others, { name: current, until }],

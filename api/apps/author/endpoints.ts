@@ -1,5 +1,5 @@
 // The endpoints with which an author runs an app: a key for it, its private side, and what the author does with it.
-import { listFormerSlugs, readSlug } from '../../../crds/slugs.ts';
+import { readSlug, selectFormerSlugs } from '../../../crds/slugs.ts';
 import { z } from 'zod';
 import { isSuspended } from '../../../crds/control.ts';
 import type { AppsSite } from '../../../crds/names.ts';
@@ -184,7 +184,7 @@ export function toAppView(app: App, site: AppsSite): Omit<z.input<typeof ownAppV
     status: status.status,
     message: describeStatus(status, url, app.status?.source?.commit),
     url,
-    former_slugs: readFormerSlugs(app),
+    former_slugs: selectFormerSlugs(app, new Date()).map(({ name, until }) => ({ slug: name, until })),
     suspended: isSuspended(app.spec),
     control: ownControl.parse(app.spec.control ?? {}),
     releases: releases.map(({ commit, image, readyAt, goodAt, crashedAt }) => ({
@@ -196,12 +196,6 @@ export function toAppView(app: App, site: AppsSite): Omit<z.input<typeof ownAppV
       pinned: app.spec.control?.release === commit,
     })),
   };
-}
-
-function readFormerSlugs(app: App): { slug: string; until: string }[] {
-  const active = new Set(listFormerSlugs(app, new Date()));
-  const former = app.spec.control?.formerSlugs ?? [];
-  return former.filter(({ name }) => active.has(name)).map(({ name, until }) => ({ slug: name, until }));
 }
 
 export const auditEntryView = z.object({
