@@ -1,5 +1,5 @@
 // Deploy keys, with which the platform reads private repositories over SSH. Each repository has its own key, derived from one
-// secret of the installation, so that none is stored. And the host keys by which git servers are recognized.
+// secret of the installation, so that none is stored; and the host keys that identify git servers.
 import { getKeys } from 'micro-key-producer/ssh.js';
 import type { Repository } from '../repository.ts';
 import { derivePurposeKey } from '../sealed-text.ts';
@@ -11,7 +11,7 @@ export interface DeployKeys {
   readonly hostKeys: readonly HostKey[];
 }
 
-/** A key by which a server is recognized, and the port of its SSH. */
+/** A key that identifies a server, and the port of its SSH. */
 export interface HostKey {
   readonly host: string;
   readonly port: number;

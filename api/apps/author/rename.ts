@@ -1,4 +1,4 @@
-// The endpoint with which an author renames an app, and the claims by which one app at most gets a slug. The HostedApp keeps its
+// The endpoint with which an author renames an app, and the claims that let at most one app get a slug. The HostedApp keeps its
 // name, so its objects, data and records stay where they are; spec.control.slug has the public name.
 import { z } from 'zod';
 import { formatAppUrl, isCatalogSlug } from '../../../crds/names.ts';

@@ -1,5 +1,5 @@
 // Renames and submissions through two replicas of the API, on a real PostgreSQL with the rights of the API and a real API server:
-// one app at most gets a name, whoever wants it and however late a replica's cache is.
+// at most one app gets a name, however late the cache of a replica is.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
