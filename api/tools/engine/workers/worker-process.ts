@@ -32,6 +32,8 @@ const reservedMb = 640;
  * 10 s longer than that of a task.
  */
 const longestExtraMs = 8_000;
+/** Shorter waits do not show that the machine is busy: any process may wait for a second. */
+const leastExtraMs = 3_000;
 /** A task that had less of its time was stopped because of the machine, not because of its input. */
 const fullShare = 0.9;
 const outOfMemory =
@@ -336,7 +338,7 @@ interface TaskLimit {
 function createTaskLimit(pid: number | undefined, timeoutMs: number): TaskLimit {
   const startedAt = performance.now();
   const waitedBeforeMs = measureCpuWaitMs(pid);
-  const latestAt = startedAt + timeoutMs + Math.min(2 * timeoutMs, longestExtraMs);
+  const latestAt = startedAt + timeoutMs + Math.min(Math.max(2 * timeoutMs, leastExtraMs), longestExtraMs);
   const controller = new AbortController();
   // Less than before: the thread or child that had waited longest has ended.
   const measureWaitedMs = (): number => Math.max(0, measureCpuWaitMs(pid) - waitedBeforeMs);
